@@ -1,0 +1,5 @@
+//! The Kubernetes API that Egret speaks.
+
+mod fault;
+
+pub use fault::{Fault, FieldPath, Segment};
