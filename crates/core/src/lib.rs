@@ -6,8 +6,8 @@
 //!
 //! ```text
 //!   name, address, network ─┐
-//!   selector ── vocabulary ─┼─> node, egress_ip, egress_service, cloud ──> snapshot ──> (egret-placement)
-//!   selector index ─────────┘
+//!   selector ───────────────┼─> node, egress_ip, egress_service, cloud ──> snapshot ──> (egret-placement)
+//!   selector ── index: who matches what, cached both ways ──> (egret-placement)
 //! ```
 //!
 //! Invariants: an [`Address`] is canonical (an IPv4-mapped IPv6 address is IPv4); a [`Selector`] is one that Kubernetes
@@ -24,17 +24,15 @@ mod network;
 mod node;
 mod selector;
 mod snapshot;
-mod vocabulary;
 
 pub use address::{Address, AddressFault, Family};
 pub use cloud::{CloudPrivateIpConfig, CloudState};
 pub use egress_ip::{EgressIp, InvalidRequest, NodeSelector, RecordedItem};
 pub use egress_service::{EgressService, Endpoint, Host, Service, SourceIpBy};
-//pub use index::{SelectorId, SelectorIndex};
 pub use event::EventReason;
+pub use index::{Labels, SelectorId, SelectorIndex};
 pub use name::{EgressIpName, NodeName, ServiceKey, Timestamp};
 pub use network::{Capacity, NetworkKind, NodeNetwork};
 pub use node::{GatewayMode, InfrastructureFault, InfrastructureFaultKind, Node, Reachability};
 pub use selector::{Operator, Requirement, Selector, SelectorFault, SelectorPart};
 pub use snapshot::{Options, Platform, Snapshot};
-//pub use vocabulary::{LabelSetId, Vocabulary};

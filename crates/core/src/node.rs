@@ -1,11 +1,10 @@
 //! A node as placement sees it.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use ipnet::IpNet;
 
-use crate::{Address, Capacity, NodeName, NodeNetwork};
+use crate::{Address, Capacity, Labels, NodeName, NodeNetwork};
 
 /// What the prober knows of a node (rule N5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,7 +62,7 @@ pub struct Node {
     /// `metadata.name`.
     pub name: NodeName,
     /// `metadata.labels`.
-    pub labels: BTreeMap<String, String>,
+    pub labels: Labels,
     /// The Ready condition is True.
     pub ready: bool,
     /// `spec.unschedulable`.
@@ -94,7 +93,7 @@ impl Node {
     pub fn new(name: &str, network: Result<NodeNetwork, InfrastructureFault>) -> Self {
         Self {
             name: name.into(),
-            labels: BTreeMap::new(),
+            labels: Labels::default(),
             ready: true,
             cordoned: false,
             drained: false,
