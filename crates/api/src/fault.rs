@@ -38,6 +38,12 @@ impl FieldPath {
         path
     }
 
+    /// Whether this is `ancestor` or lies below it.
+    #[must_use]
+    pub fn starts_with(&self, ancestor: &Self) -> bool {
+        self.0.starts_with(&ancestor.0)
+    }
+
     /// The steps, outermost first.
     #[must_use]
     pub fn segments(&self) -> &[Segment] {
@@ -70,6 +76,21 @@ pub struct Fault {
     pub message: String,
     /// What to do about it.
     pub help: Option<String>,
+}
+
+impl Fault {
+    /// A fault without help.
+    #[must_use]
+    pub fn new(path: FieldPath, message: impl Into<String>) -> Self {
+        Self { path, message: message.into(), help: None }
+    }
+
+    /// The same fault with what to do about it.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
 }
 
 impl fmt::Display for Fault {

@@ -1,0 +1,22 @@
+//! `k8s.ovn.org/bridge-egress-ips`
+
+use egret_core::Address;
+
+use super::{DecodeFault, addresses};
+
+/// The egress IPs the node has put on its external bridge.
+pub const KEY: &str = "k8s.ovn.org/bridge-egress-ips";
+
+/// Reads `["10.10.10.50"]`, in the order of the text.
+///
+/// # Errors
+/// [`DecodeFault`] of the first entry that is no address.
+pub fn decode(text: &str) -> Result<Vec<Address>, DecodeFault> {
+    addresses::decode(text)
+}
+
+/// Writes what [`decode`] reads.
+#[must_use]
+pub fn encode(addresses: &[Address]) -> String {
+    addresses::encode(addresses)
+}
