@@ -97,12 +97,12 @@ impl SelectorIndex {
         id
     }
 
-    /// Lets go of one use of `id`.
-    pub fn release(&mut self, id: SelectorId) {
+    /// Lets go of one use of `id`; true if that was the last, so that the id may come to mean another selector.
+    pub fn release(&mut self, id: SelectorId) -> bool {
         let entry = &mut self.selectors[id.0];
         entry.uses -= 1;
         if entry.uses > 0 {
-            return;
+            return false;
         }
         let entry = self.selectors.remove(id.0);
         for anchor in anchors_of(&entry.selector, &self.keys) {
@@ -117,6 +117,7 @@ impl SelectorIndex {
             self.sets[set].selectors.retain(|other| *other != id);
         }
         self.selector_ids.remove(&entry.selector);
+        true
     }
 
     /// Files node number `node` under `labels`, whether or not it is known.
@@ -281,12 +282,7 @@ fn anchors_of(selector: &Selector, keys: &FxHashMap<Arc<str>, KeyId>) -> Vec<Anc
 fn matches(selector: &Selector, keys: &[KeyId], labels: &LabelSet) -> bool {
     selector.requirements().iter().zip(keys).all(|(requirement, key)| {
         let value = labels.binary_search_by_key(key, |(key, _)| *key).ok().map(|i| &*labels[i].1);
-        match requirement.operator() {
-            Operator::In(values) => value.is_some_and(|value| values.contains(value)),
-            Operator::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
-            Operator::Exists => value.is_some(),
-            Operator::DoesNotExist => value.is_none(),
-        }
+        requirement.admits(value)
     })
 }
 
@@ -347,9 +343,9 @@ mod tests {
         let first = index.acquire(&selector("pool", "a"));
         assert_eq!(index.acquire(&selector("pool", "a")), first);
         index.set_node(0, &labels(&[("pool", "a")]));
-        index.release(first);
+        assert!(!index.release(first));
         assert_eq!(index.selectors(0), [first]);
-        index.release(first);
+        assert!(index.release(first));
         assert!(index.selectors(0).is_empty() && index.anchors.is_empty() && index.selectors.is_empty());
         index.remove_node(0);
         assert!(index.sets.is_empty() && index.set_ids.is_empty());
@@ -410,7 +406,9 @@ mod tests {
                         nodes.remove(&node);
                     }
                     Step::Acquire(selector) => selectors.push((index.acquire(&selector), selector)),
-                    Step::Release(i) if i < selectors.len() => index.release(selectors.swap_remove(i).0),
+                    Step::Release(i) if i < selectors.len() => {
+                        index.release(selectors.swap_remove(i).0);
+                    }
                     Step::Release(_) => {}
                 }
                 for (id, selector) in &selectors {

@@ -31,6 +31,7 @@ pub use egress_ip::{EgressIp, InvalidRequest, NodeSelector, RecordedItem};
 pub use egress_service::{EgressService, Endpoint, Host, Service, SourceIpBy};
 pub use event::EventReason;
 pub use index::{Labels, SelectorId, SelectorIndex};
+pub use ipnet::IpNet;
 pub use name::{EgressIpName, NodeName, ServiceKey, Timestamp};
 pub use network::{Capacity, NetworkKind, NodeNetwork};
 pub use node::{GatewayMode, InfrastructureFault, InfrastructureFaultKind, Node, Reachability};

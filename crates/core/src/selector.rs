@@ -40,6 +40,17 @@ impl Requirement {
     pub fn operator(&self) -> &Operator {
         &self.operator
     }
+
+    /// Whether a label of this value, or none at all, fulfils the requirement.
+    #[must_use]
+    pub fn admits(&self, value: Option<&str>) -> bool {
+        match &self.operator {
+            Operator::In(values) => value.is_some_and(|value| values.contains(value)),
+            Operator::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
+            Operator::Exists => value.is_some(),
+            Operator::DoesNotExist => value.is_none(),
+        }
+    }
 }
 
 impl fmt::Display for Requirement {
@@ -173,15 +184,15 @@ impl Selector {
     /// Whether `labels` match. The plain reading of the rule; [`crate::SelectorIndex`] answers the same for many.
     #[must_use]
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.requirements.iter().all(|requirement| {
-            let value = labels.get(&requirement.key);
-            match &requirement.operator {
-                Operator::In(values) => value.is_some_and(|value| values.contains(value)),
-                Operator::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
-                Operator::Exists => value.is_some(),
-                Operator::DoesNotExist => value.is_none(),
-            }
-        })
+        self.first_unfulfilled(labels).is_none()
+    }
+
+    /// The first requirement that `labels` do not fulfil.
+    #[must_use]
+    pub fn first_unfulfilled(&self, labels: &BTreeMap<String, String>) -> Option<&Requirement> {
+        self.requirements
+            .iter()
+            .find(|requirement| !requirement.admits(labels.get(&requirement.key).map(String::as_str)))
     }
 }
 

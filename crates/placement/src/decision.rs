@@ -1,11 +1,13 @@
 //! The decision: which node holds which address, which node hosts which service.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use egret_core::{Address, CloudPrivateIpConfig, CloudState, EgressIpName, Host, NodeName, Platform, RecordedItem};
 use egret_core::{ServiceKey, Snapshot};
 
-use crate::AddressReason;
+use crate::service_label::{SERVICE_LABEL_PREFIX, service_labels};
+use crate::{AddressReason, NoHostReason};
 
 /// What was decided of one address of one EgressIP.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +43,7 @@ pub enum ServiceOutcome {
     /// Every node hosts it (`sourceIPBy: Network`).
     All,
     /// No node hosts it.
-    None(crate::NoHostReason),
+    None(NoHostReason),
 }
 
 impl ServiceOutcome {
@@ -63,4 +65,94 @@ pub struct Decision {
     pub egress_ips: BTreeMap<EgressIpName, Vec<(Address, Outcome)>>,
     /// For every EgressService.
     pub egress_services: BTreeMap<ServiceKey, ServiceOutcome>,
+}
+
+impl Decision {
+    /// The (address, node) pairs of one EgressIP, ascending: what its status should say.
+    #[must_use]
+    pub fn items(&self, name: &EgressIpName) -> Vec<RecordedItem> {
+        let outcomes = self.egress_ips.get(name).map_or(&[][..], Vec::as_slice);
+        let item = |(address, outcome): &(Address, Outcome)| {
+            Some(RecordedItem { address: *address, node: outcome.node()?.clone() })
+        };
+        outcomes.iter().filter_map(item).collect()
+    }
+
+    /// What was decided of one address.
+    #[must_use]
+    pub fn outcome(&self, name: &EgressIpName, address: Address) -> Option<&Outcome> {
+        let outcomes = self.egress_ips.get(name)?;
+        outcomes.iter().find(|(other, _)| *other == address).map(|(_, outcome)| outcome)
+    }
+
+    /// How many addresses each node holds; a node that holds none is not in it.
+    #[must_use]
+    pub fn loads(&self) -> BTreeMap<&NodeName, u32> {
+        let mut loads = BTreeMap::new();
+        for node in self.egress_ips.values().flatten().filter_map(|(_, outcome)| outcome.node()) {
+            *loads.entry(node).or_default() += 1;
+        }
+        loads
+    }
+
+    /// Makes the decision the recorded state of `snapshot`, as if it had been written and, on a cloud, confirmed.
+    ///
+    /// Objects that `snapshot` does not have are passed over, objects that the decision does not have are left alone.
+    pub fn record(&self, snapshot: &mut Snapshot) {
+        for (name, outcomes) in &self.egress_ips {
+            self.record_egress_ip(snapshot, name);
+            if snapshot.options.platform == Platform::Cloud {
+                record_cloud(snapshot, name, outcomes);
+            }
+        }
+        for (key, outcome) in &self.egress_services {
+            if let Some(service) = snapshot.egress_services.get_mut(key) {
+                service.recorded = outcome.host();
+            }
+        }
+        self.record_labels(snapshot);
+    }
+
+    fn record_egress_ip(&self, snapshot: &mut Snapshot, name: &EgressIpName) {
+        let Some(object) = snapshot.egress_ips.get_mut(name) else { return };
+        let items = self.items(name);
+        let old = std::mem::replace(&mut object.recorded, items);
+        for item in &object.recorded {
+            snapshot.departed.remove(&(item.address, item.node.clone()));
+        }
+        for item in old {
+            let listed = snapshot.nodes.get(&item.node).is_some_and(|node| node.host_addresses.contains(&item.address));
+            if listed && !object.recorded.contains(&item) {
+                snapshot.departed.insert((item.address, item.node));
+            }
+        }
+    }
+
+    fn record_labels(&self, snapshot: &mut Snapshot) {
+        let wanted = service_labels(snapshot, self);
+        for node in snapshot.nodes.values_mut() {
+            let wanted = wanted.get(&node.name).cloned().unwrap_or_default();
+            let ours = |key: &&String| key.starts_with(SERVICE_LABEL_PREFIX);
+            let found: BTreeSet<String> = node.labels.keys().filter(ours).cloned().collect();
+            if found != wanted {
+                let labels = Arc::make_mut(&mut node.labels);
+                labels.retain(|key, _| !key.starts_with(SERVICE_LABEL_PREFIX));
+                labels.extend(wanted.into_iter().map(|key| (key, String::new())));
+            }
+        }
+    }
+}
+
+fn record_cloud(snapshot: &mut Snapshot, name: &EgressIpName, outcomes: &[(Address, Outcome)]) {
+    let placed: BTreeMap<Address, &NodeName> =
+        outcomes.iter().filter_map(|(address, outcome)| Some((*address, outcome.node()?))).collect();
+    snapshot.cloud.retain(|address, config| {
+        let ours = config.owner.as_ref() == Some(name);
+        !ours || placed.contains_key(address) || config.state == CloudState::Refused
+    });
+    for (address, node) in placed {
+        let owner = Some(name.clone());
+        let config = CloudPrivateIpConfig { address, owner, node: node.clone(), state: CloudState::Confirmed };
+        snapshot.cloud.insert(address, config);
+    }
 }

@@ -1,0 +1,351 @@
+//! Full and incremental deciding, by one and the same code.
+//!
+//! A [`Placer`] keeps, for what it has seen, everything that does not depend on the choice: who matches what, which
+//! node is fit, how each address stands. [`Placer::update`] takes over what has changed and marks the objects whose
+//! standing that can touch; [`Placer::decide`] judges those again and then chooses for *all* open addresses, starting
+//! from what is kept. A full decision is an update with everything in it, so the two cannot differ in their rules; that
+//! they do not differ in their marks either is a property test.
+
+mod matching;
+mod nodes;
+mod objects;
+mod standing;
+
+use std::sync::Arc;
+
+use egret_core::Snapshot;
+use egret_core::{Address, CloudState, EgressIp, EgressIpName, NodeName, Options, Platform, SelectorId, ServiceKey};
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use self::matching::Matching;
+use self::nodes::{NodeId, Nodes};
+use self::objects::{AddressSlot, ObjectId, ObjectSlot, Objects, Standing};
+use crate::AddressReason;
+use crate::decision::{Decision, Outcome};
+use crate::election::Election;
+use crate::rules::Gate;
+
+/// Something of a [`Snapshot`] that was added, changed or removed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Touched {
+    /// The node of this name.
+    Node(NodeName),
+    /// The EgressIP of this name.
+    EgressIp(EgressIpName),
+    /// The EgressService, the Service or the endpoints of this name.
+    Service(ServiceKey),
+    /// The CloudPrivateIPConfig of this address.
+    Cloud(Address),
+    /// What is remembered of this address' departure from a node.
+    Departed(Address),
+}
+
+/// Decides, and remembers what it can use for the next decision.
+#[derive(Debug)]
+pub struct Placer {
+    options: Options,
+    nodes: Nodes,
+    objects: Objects,
+    election: Election,
+    /// By address, the node of a CloudPrivateIPConfig that nobody we know owns.
+    foreign: FxHashMap<Address, NodeId>,
+    refused: FxHashSet<(Address, NodeId)>,
+    departed: FxHashSet<(Address, NodeId)>,
+    /// By selector: the nodes that may take something new; absent when that must be found again.
+    candidates: FxHashMap<SelectorId, Arc<[NodeId]>>,
+    dirty: FxHashSet<ObjectId>,
+    /// Objects with an address that needs a node.
+    open: FxHashSet<ObjectId>,
+    /// Addresses that more than one object asks for.
+    contested: FxHashSet<Address>,
+    decision: Decision,
+}
+
+/// Decides about the whole of `snapshot`. The same snapshot gives the same decision, on any machine.
+#[must_use]
+pub fn decide(snapshot: &Snapshot) -> Decision {
+    let mut placer = Placer::new(snapshot);
+    placer.decide();
+    placer.decision
+}
+
+impl Placer {
+    /// Takes over the whole of `snapshot`.
+    #[must_use]
+    pub fn new(snapshot: &Snapshot) -> Self {
+        let mut placer = Self {
+            options: snapshot.options.clone(),
+            nodes: Nodes::default(),
+            objects: Objects::default(),
+            election: Election::default(),
+            foreign: FxHashMap::default(),
+            refused: FxHashSet::default(),
+            departed: FxHashSet::default(),
+            candidates: FxHashMap::default(),
+            dirty: FxHashSet::default(),
+            open: FxHashSet::default(),
+            contested: FxHashSet::default(),
+            decision: Decision::default(),
+        };
+        // Selectors first: a node is then filed once, under all keys that matter.
+        for object in snapshot.egress_ips.keys() {
+            placer.update_egress_ip(snapshot, object);
+        }
+        for key in snapshot.egress_services.keys() {
+            placer.election.update_service(snapshot, key, &mut placer.nodes.index);
+        }
+        for name in snapshot.nodes.keys() {
+            placer.update_node(snapshot, name);
+        }
+        for address in snapshot.cloud.keys() {
+            placer.mark_cloud(snapshot, *address);
+        }
+        for (address, _) in &snapshot.departed {
+            placer.update_departed(snapshot, *address);
+        }
+        placer
+    }
+
+    /// Takes over what has changed: `snapshot` is the new whole, `touched` names everything that differs from the last.
+    /// The options must be those of the first snapshot.
+    pub fn update(&mut self, snapshot: &Snapshot, touched: &[Touched]) {
+        debug_assert_eq!(self.options, snapshot.options);
+        for touched in touched {
+            match touched {
+                Touched::Node(name) => self.update_node(snapshot, name),
+                Touched::EgressIp(name) => self.update_egress_ip(snapshot, name),
+                Touched::Service(key) => self.election.update_service(snapshot, key, &mut self.nodes.index),
+                Touched::Cloud(address) => self.update_cloud(snapshot, *address),
+                Touched::Departed(address) => self.update_departed(snapshot, *address),
+            }
+        }
+    }
+
+    /// The decision about everything seen so far.
+    pub fn decide(&mut self) -> &Decision {
+        for address in std::mem::take(&mut self.contested) {
+            let claimants = self.objects.claimants(address);
+            if claimants.len() > 1 {
+                self.dirty.extend(claimants);
+                self.contested.insert(address);
+            }
+        }
+        let mut changed: Vec<ObjectId> = self.dirty.drain().filter(|id| self.objects.contains(*id)).collect();
+        for id in &changed {
+            self.refresh(*id);
+            let open = |slot: &AddressSlot| matches!(slot.standing, Standing::Open | Standing::Placed(_));
+            if self.objects.slot(*id).addresses.iter().any(open) {
+                self.open.insert(*id);
+            } else {
+                self.open.remove(id);
+            }
+        }
+        self.choose();
+        changed.extend(&self.open);
+        for id in changed {
+            self.tell(id);
+        }
+        self.election.decide(&self.nodes, &mut self.decision.egress_services);
+        &self.decision
+    }
+
+    /// The last decision.
+    #[must_use]
+    pub fn decision(&self) -> &Decision {
+        &self.decision
+    }
+
+    /// How many (selector, label set) pairs were evaluated so far: what an update cost in matching.
+    #[must_use]
+    pub fn evaluations(&self) -> u64 {
+        self.nodes.index.evaluations()
+    }
+
+    /// C1 to C3 for everything that is open.
+    fn choose(&mut self) {
+        let mut order: Vec<ObjectId> = self.open.iter().copied().collect();
+        order.sort_unstable_by(|a, b| self.objects.slot(*a).order(self.objects.slot(*b)));
+        let mut served: Vec<(ObjectId, usize)> = Vec::new();
+        let mut groups = Vec::with_capacity(order.len());
+        for id in order {
+            let candidates = match self.objects.slot(id).selector {
+                Some(selector) => self.candidates(selector),
+                None => Arc::default(),
+            };
+            let slot = self.objects.slot_mut(id);
+            let mut kept = SmallVec::new();
+            let first = served.len();
+            for (i, address) in slot.addresses.iter_mut().enumerate() {
+                match address.standing {
+                    Standing::Kept(node) => kept.push(node),
+                    Standing::Open | Standing::Placed(_) => served.push((id, i)),
+                    Standing::Conflict(_) | Standing::HeldBy(_) => {}
+                }
+            }
+            groups.push((candidates, kept, first..served.len()));
+        }
+        let mut matching = Matching::new(&self.nodes, &self.refused);
+        for (candidates, kept, range) in groups {
+            let address = |(id, i): &(ObjectId, usize)| {
+                let slot = &self.objects.slot(*id).addresses[*i];
+                (slot.address, slot.hash)
+            };
+            matching.add_object(candidates, kept, served[range].iter().map(address));
+        }
+        for ((id, i), node) in served.into_iter().zip(matching.run()) {
+            self.set_standing(id, i, node.map_or(Standing::Open, Standing::Placed));
+        }
+    }
+
+    /// The nodes that may take something new under `selector`: N1 to N5.
+    fn candidates(&mut self, selector: SelectorId) -> Arc<[NodeId]> {
+        if let Some(known) = self.candidates.get(&selector) {
+            return known.clone();
+        }
+        let nodes = self.nodes.index.nodes(selector).map(NodeId);
+        let found: Arc<[NodeId]> = nodes.filter(|node| self.nodes.slot(*node).gate == Gate::Open).collect();
+        self.candidates.insert(selector, found.clone());
+        found
+    }
+
+    /// Writes the outcome of one object into the decision.
+    fn tell(&mut self, id: ObjectId) {
+        let slot = self.objects.slot(id);
+        let node = |node: NodeId| self.nodes.slot(node).name.clone();
+        let outcomes = slot.addresses.iter().map(|address| {
+            let outcome = match address.standing {
+                Standing::Kept(id) => Outcome::Kept(node(id)),
+                Standing::Placed(id) => Outcome::Placed(node(id)),
+                Standing::Open => Outcome::Unplaced,
+                Standing::Conflict(id) => Outcome::Refused(AddressReason::ConflictsWithHost(node(id))),
+                Standing::HeldBy(id) => {
+                    Outcome::Refused(AddressReason::HeldByAnother(self.objects.slot(id).name.clone()))
+                }
+            };
+            (address.address, outcome)
+        });
+        self.decision.egress_ips.insert(slot.name.clone(), outcomes.collect());
+    }
+
+    fn update_node(&mut self, snapshot: &Snapshot, name: &NodeName) {
+        let id = self.nodes.id(name);
+        let node = snapshot.nodes.get(name);
+        let change = self.nodes.set(id, node, &self.options);
+        for selector in change.selectors {
+            self.candidates.remove(&selector);
+        }
+        self.dirty.extend(&self.nodes.slot(id).recorded_by);
+        for address in change.addresses {
+            self.dirty.extend(self.objects.claimants(address));
+        }
+        self.election.update_node(id.index(), node, &self.options);
+    }
+
+    fn update_egress_ip(&mut self, snapshot: &Snapshot, name: &EgressIpName) {
+        let object = snapshot.egress_ips.get(name);
+        // The new selector is acquired before the old is released: mostly they are the same.
+        let selector = object.and_then(|object| object.selector.compiled());
+        let selector = selector.map(|selector| self.nodes.index.acquire(selector));
+        self.forget(name);
+        let Some(object) = object else { return };
+        let recorded = self.recorded(snapshot, object);
+        let addresses: Vec<AddressSlot> = object.requested.iter().copied().map(AddressSlot::new).collect();
+        let slot = ObjectSlot { name: name.clone(), created: object.created, selector, addresses, recorded };
+        let touched = touched_addresses(&slot);
+        let recorded: Vec<NodeId> = slot.recorded.iter().map(|(_, node)| *node).collect();
+        let id = self.objects.insert(slot);
+        for node in recorded {
+            self.nodes.slot_mut(node).recorded_by.push(id);
+        }
+        self.dirty.insert(id);
+        self.touch(touched);
+    }
+
+    /// Takes an object out, with what its addresses counted for.
+    fn forget(&mut self, name: &EgressIpName) {
+        let Some((id, slot)) = self.objects.remove(name) else { return };
+        for address in &slot.addresses {
+            if let Standing::Kept(node) = address.standing {
+                *self.nodes.slot_mut(node).kept.family_mut(address.address.family()) -= 1;
+            }
+        }
+        for (_, node) in &slot.recorded {
+            self.nodes.slot_mut(*node).recorded_by.retain(|other| *other != id);
+        }
+        if let Some(selector) = slot.selector
+            && self.nodes.index.release(selector)
+        {
+            self.candidates.remove(&selector);
+        }
+        self.dirty.remove(&id);
+        self.open.remove(&id);
+        self.decision.egress_ips.remove(name);
+        self.touch(touched_addresses(&slot));
+    }
+
+    /// Everybody who asks for one of `addresses` is judged again.
+    fn touch(&mut self, addresses: Vec<Address>) {
+        for address in addresses {
+            let claimants = self.objects.claimants(address);
+            self.dirty.extend(claimants);
+            if claimants.len() > 1 {
+                self.contested.insert(address);
+            }
+        }
+    }
+
+    /// Where the addresses of `object` are now: what the cloud has confirmed or was asked for, else the status.
+    fn recorded(&mut self, snapshot: &Snapshot, object: &EgressIp) -> Vec<(Address, NodeId)> {
+        let recorded = crate::present::present(snapshot, object);
+        recorded.into_iter().map(|item| (item.address, self.nodes.id(&item.node))).collect()
+    }
+
+    fn update_cloud(&mut self, snapshot: &Snapshot, address: Address) {
+        self.mark_cloud(snapshot, address);
+        for claimant in self.objects.claimants(address).to_vec() {
+            let name = self.objects.slot(claimant).name.clone();
+            self.update_egress_ip(snapshot, &name);
+        }
+    }
+
+    /// What the cloud says of `address` that is not some object's recorded assignment.
+    fn mark_cloud(&mut self, snapshot: &Snapshot, address: Address) {
+        if self.options.platform != Platform::Cloud {
+            return;
+        }
+        if let Some(node) = self.foreign.remove(&address) {
+            *self.nodes.slot_mut(node).foreign.family_mut(address.family()) -= 1;
+        }
+        self.refused.retain(|(refused, _)| *refused != address);
+        if let Some(config) = snapshot.cloud.get(&address) {
+            let node = self.nodes.id(&config.node);
+            if config.owner.is_none() {
+                self.foreign.insert(address, node);
+                *self.nodes.slot_mut(node).foreign.family_mut(address.family()) += 1;
+            } else if config.state == CloudState::Refused {
+                self.refused.insert((address, node));
+            }
+        }
+    }
+
+    fn update_departed(&mut self, snapshot: &Snapshot, address: Address) {
+        self.departed.retain(|(departed, _)| *departed != address);
+        // The set is small: what has left a node that has not reported since.
+        for (departed, node) in &snapshot.departed {
+            if *departed == address {
+                let node = self.nodes.id(node);
+                self.departed.insert((address, node));
+            }
+        }
+        self.touch(vec![address]);
+    }
+}
+
+fn touched_addresses(slot: &ObjectSlot) -> Vec<Address> {
+    let mut touched: Vec<Address> = slot.addresses.iter().map(|address| address.address).collect();
+    touched.extend(slot.recorded.iter().map(|(address, _)| *address));
+    touched.sort_unstable();
+    touched.dedup();
+    touched
+}
