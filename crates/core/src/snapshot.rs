@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    Address, CloudPrivateIpConfig, EgressIp, EgressIpName, EgressService, Endpoint, Node, NodeName, Selector, Service,
-    ServiceKey,
+    Address, CloudPrivateIpConfig, CloudState, EgressIp, EgressIpName, EgressService, Endpoint, Node, NodeName,
+    RecordedItem, Selector, Service, ServiceKey,
 };
 
 /// Where the cluster runs, as far as egress IPs care.
@@ -47,4 +47,28 @@ pub struct Snapshot {
     pub cloud: BTreeMap<Address, CloudPrivateIpConfig>,
     /// Addresses that just left a node which has not reported its addresses since (rule A2).
     pub departed: BTreeSet<(Address, NodeName)>,
+}
+
+impl Snapshot {
+    /// Where the addresses of `object` are, before anything is decided: off the cloud what its status says; on a cloud,
+    /// for an address that the cloud was asked for on this object's behalf, the node it was asked for (unless that was
+    /// refused), and the status for the others. Ascending.
+    ///
+    /// What the cloud has confirmed is the truth that the status follows, never the other way round.
+    #[must_use]
+    pub fn present(&self, object: &EgressIp) -> Vec<RecordedItem> {
+        if self.options.platform != Platform::Cloud {
+            return object.recorded.clone();
+        }
+        let config = |address: &Address| {
+            let config = self.cloud.get(address)?;
+            (config.owner.as_ref() == Some(&object.name) && object.requested.contains(address)).then_some(config)
+        };
+        let status = object.recorded.iter().filter(|item| config(&item.address).is_none()).cloned();
+        let cloud = object.requested.iter().filter_map(config).filter(|config| config.state != CloudState::Refused);
+        let cloud = cloud.map(|config| RecordedItem { address: config.address, node: config.node.clone() });
+        let mut items: Vec<RecordedItem> = status.chain(cloud).collect();
+        items.sort_unstable();
+        items
+    }
 }

@@ -17,12 +17,14 @@
 //! without a node while one could be had by moving only addresses placed in the same decision; an incremental decision
 //! equals the full one.
 
+pub mod audit;
 mod decision;
 mod election;
 mod events;
+mod explain;
 mod hash;
 mod placer;
-mod present;
+mod plan;
 mod probing;
 mod reason;
 mod rules;
@@ -30,8 +32,9 @@ mod service_label;
 
 pub use decision::{Decision, Outcome, ServiceOutcome};
 pub use events::event_reasons;
+pub use explain::{Explainer, Verdict};
 pub use placer::{Placer, Touched, decide};
-pub use present::present;
+pub use plan::{Cause, Move, Subject, moves, pending};
 pub use probing::probe_targets;
 pub use reason::{AddressReason, NoHostReason, NodeReason};
 pub use service_label::{SERVICE_LABEL_PREFIX, service_label_keys, service_labels};

@@ -297,7 +297,7 @@ impl Placer {
 
     /// Where the addresses of `object` are now: what the cloud has confirmed or was asked for, else the status.
     fn recorded(&mut self, snapshot: &Snapshot, object: &EgressIp) -> Vec<(Address, NodeId)> {
-        let recorded = crate::present::present(snapshot, object);
+        let recorded = snapshot.present(object);
         recorded.into_iter().map(|item| (item.address, self.nodes.id(&item.node))).collect()
     }
 

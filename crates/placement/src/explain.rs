@@ -1,0 +1,269 @@
+//! The reason for every (object, address, node), found when asked for.
+//!
+//! Reasons are not stored by the decision: for ten thousand addresses on five thousand nodes that would be fifty million.
+//! They are found here by reading the rules in their order over the snapshot and the decision.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use egret_core::{Address, CloudState, EgressIp, EgressIpName, Family, NetworkKind, Node, NodeName, Platform};
+use egret_core::{EgressService, ServiceKey, Snapshot};
+
+use crate::decision::Decision;
+use crate::rules::{n1, n2, n2_drained, n3, n4, n5, unfit_for_services};
+use crate::{NoHostReason, NodeReason, ServiceOutcome};
+
+/// What a node is to one address of one object, or to one service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It holds the address, or hosts the service.
+    Holds,
+    /// It could. `load` is what it holds now: addresses, or services.
+    Eligible {
+        /// Addresses (or services) that the node holds by this decision.
+        load: u32,
+    },
+    /// It cannot: the first rule that fails.
+    Excluded(NodeReason),
+}
+
+/// Reads reasons out of one snapshot and the decision about it.
+#[derive(Debug)]
+pub struct Explainer<'a> {
+    snapshot: &'a Snapshot,
+    decision: &'a Decision,
+    /// Addresses by family that each node holds; foreign ones of the cloud included.
+    used: BTreeMap<&'a NodeName, [u32; 2]>,
+    loads: BTreeMap<&'a NodeName, u32>,
+    services: BTreeMap<&'a NodeName, u32>,
+}
+
+fn slot(family: Family) -> usize {
+    usize::from(family == Family::V6)
+}
+
+impl<'a> Explainer<'a> {
+    /// An explainer of `decision`, which was made from `snapshot`.
+    #[must_use]
+    pub fn new(snapshot: &'a Snapshot, decision: &'a Decision) -> Self {
+        let mut used: BTreeMap<&NodeName, [u32; 2]> = BTreeMap::new();
+        let held = decision.egress_ips.values().flatten();
+        let held = held.filter_map(|(address, outcome)| Some((outcome.node()?, *address)));
+        let foreign = snapshot.cloud.values().filter(|config| config.owner.is_none());
+        let foreign = foreign.map(|config| (&config.node, config.address));
+        for (node, address) in held.chain(foreign.filter(|_| snapshot.options.platform == Platform::Cloud)) {
+            used.entry(node).or_default()[slot(address.family())] += 1;
+        }
+        let mut services = BTreeMap::new();
+        for outcome in decision.egress_services.values() {
+            if let ServiceOutcome::Kept(node) | ServiceOutcome::Elected(node) = outcome {
+                *services.entry(node).or_default() += 1;
+            }
+        }
+        Self { snapshot, decision, used, loads: decision.loads(), services }
+    }
+
+    /// How many addresses `node` holds by the decision.
+    #[must_use]
+    pub fn load(&self, node: &NodeName) -> u32 {
+        self.loads.get(node).copied().unwrap_or_default()
+    }
+
+    /// How many services `node` hosts by the decision.
+    #[must_use]
+    pub fn services(&self, node: &NodeName) -> u32 {
+        self.services.get(node).copied().unwrap_or_default()
+    }
+
+    /// How many more egress IPs the cloud lets `node` take: of IPv4, of IPv6; `None` is no limit.
+    #[must_use]
+    pub fn free(&self, node: &Node) -> [Option<u32>; 2] {
+        let used = self.used.get(&node.name).copied().unwrap_or_default();
+        let total = node.capacity.total.map(|limit| limit.saturating_sub(used[0] + used[1]));
+        [Family::V4, Family::V6].map(|family| {
+            let own = node.capacity.family(family).map(|limit| limit.saturating_sub(used[slot(family)]));
+            [own, total].into_iter().flatten().min()
+        })
+    }
+
+    /// What every node is to `address` of `object`, in name order.
+    #[must_use]
+    pub fn address(&self, object: &EgressIp, address: Address) -> Vec<(&'a NodeName, Verdict)> {
+        let only_secondary =
+            self.snapshot.nodes.values().any(|node| {
+                self.new_here(object, node).is_ok() && hosting(node, address) == Some(NetworkKind::Secondary)
+            });
+        let verdict = |node: &'a Node| {
+            let holder = self.decision.outcome(&object.name, address).and_then(|outcome| outcome.node());
+            let verdict = if holder == Some(&node.name) {
+                Verdict::Holds
+            } else {
+                match self.exclusion(object, address, node, only_secondary) {
+                    Err(reason) => Verdict::Excluded(reason),
+                    Ok(()) => Verdict::Eligible { load: self.load(&node.name) },
+                }
+            };
+            (&node.name, verdict)
+        };
+        self.snapshot.nodes.values().map(verdict).collect()
+    }
+
+    /// N1 to N5 for something new.
+    fn new_here(&self, object: &EgressIp, node: &Node) -> Result<(), NodeReason> {
+        let options = &self.snapshot.options;
+        n1(node, options).and_then(|()| n2(node, &object.selector)).and_then(|()| n3(node))?;
+        n4(node, options).and_then(|()| n5(node))
+    }
+
+    fn exclusion(
+        &self,
+        object: &EgressIp,
+        address: Address,
+        node: &Node,
+        only_secondary: bool,
+    ) -> Result<(), NodeReason> {
+        self.new_here(object, node)?;
+        match hosting(node, address) {
+            None => return Err(NodeReason::NoNetwork),
+            Some(NetworkKind::Primary) if only_secondary => return Err(NodeReason::SecondaryPreferred),
+            Some(_) => {}
+        }
+        self.n7(node, address.family())?;
+        self.n8(object, node)?;
+        self.n9(node, address)
+    }
+
+    fn n7(&self, node: &Node, family: Family) -> Result<(), NodeReason> {
+        let used = self.used.get(&node.name).copied().unwrap_or_default();
+        let full = |limit: Option<u32>, used: u32| limit.filter(|limit| used >= *limit);
+        if let Some(limit) = full(node.capacity.family(family), used[slot(family)]) {
+            return Err(NodeReason::CapacityFull { limit, family: Some(family) });
+        }
+        match full(node.capacity.total, used[0] + used[1]) {
+            Some(limit) => Err(NodeReason::CapacityFull { limit, family: None }),
+            None => Ok(()),
+        }
+    }
+
+    fn n8(&self, object: &EgressIp, node: &Node) -> Result<(), NodeReason> {
+        let outcomes = self.decision.egress_ips.get(&object.name).map_or(&[][..], Vec::as_slice);
+        match outcomes.iter().find(|(_, outcome)| outcome.node() == Some(&node.name)) {
+            Some((address, _)) => Err(NodeReason::CoLocated(*address)),
+            None => Ok(()),
+        }
+    }
+
+    fn n9(&self, node: &Node, address: Address) -> Result<(), NodeReason> {
+        let config = self.snapshot.cloud.get(&address).filter(|_| self.snapshot.options.platform == Platform::Cloud);
+        let refused = config.is_some_and(|config| {
+            config.state == CloudState::Refused && config.owner.is_some() && config.node == node.name
+        });
+        if refused { Err(NodeReason::RefusedByCloud) } else { Ok(()) }
+    }
+
+    /// Why a recorded assignment of `address` to `node` is not valid any more; `Ok` if the node alone is no reason.
+    ///
+    /// Not yet probed (N5), a shrunken capacity (N7) and a selector that does not compile (N2) take nothing away.
+    pub(crate) fn lost(&self, object: &EgressIp, address: Address, node: &Node) -> Result<(), NodeReason> {
+        let options = &self.snapshot.options;
+        n1(node, options)?;
+        match n2(node, &object.selector) {
+            Err(NodeReason::SelectorFaulty) => n2_drained(node)?,
+            other => other?,
+        }
+        n3(node).and_then(|()| n4(node, options))?;
+        match n5(node) {
+            Err(NodeReason::NotProbed) | Ok(()) => {}
+            Err(reason) => return Err(reason),
+        }
+        hosting(node, address).map(|_| ()).ok_or(NodeReason::NoNetwork)
+    }
+
+    /// What every node is to an EgressService, in name order.
+    #[must_use]
+    pub fn service(&self, service: &EgressService) -> Vec<(&'a NodeName, Verdict)> {
+        let host = self.decision.egress_services.get(&service.key).map(ServiceOutcome::host);
+        let serving = self.serving_nodes(&service.key);
+        let verdict = |node: &'a Node| {
+            let holds = host.as_ref().is_some_and(|host| host.as_str() == node.name.as_str());
+            let verdict = match (holds, self.unfit(service, node, serving.as_ref())) {
+                (true, _) => Verdict::Holds,
+                (false, Err(reason)) => Verdict::Excluded(reason),
+                (false, Ok(())) => Verdict::Eligible { load: self.services(&node.name) },
+            };
+            (&node.name, verdict)
+        };
+        self.snapshot.nodes.values().map(verdict).collect()
+    }
+
+    /// S4 for one node.
+    pub(crate) fn service_exclusion(&self, service: &EgressService, node: &Node) -> Result<(), NodeReason> {
+        self.unfit(service, node, self.serving_nodes(&service.key).as_ref())
+    }
+
+    fn unfit(
+        &self,
+        service: &EgressService,
+        node: &Node,
+        serving: Option<&BTreeSet<&NodeName>>,
+    ) -> Result<(), NodeReason> {
+        if let Some(reason) = unfit_for_services(node, &self.snapshot.options) {
+            return Err(reason);
+        }
+        n2(node, &service.selector)?;
+        match serving {
+            Some(serving) if !serving.contains(&node.name) => Err(NodeReason::NoLocalEndpoint),
+            _ => Ok(()),
+        }
+    }
+
+    /// The nodes with a serving pod endpoint, where the traffic policy asks for one.
+    fn serving_nodes(&self, key: &ServiceKey) -> Option<BTreeSet<&'a NodeName>> {
+        self.snapshot.services.get(key).filter(|service| service.traffic_policy_local)?;
+        let endpoints = self.snapshot.endpoints.get(key).into_iter().flatten();
+        let serving = endpoints.filter(|endpoint| endpoint.serving && self.is_pod(endpoint.address));
+        Some(serving.filter_map(|endpoint| endpoint.node.as_ref()).collect())
+    }
+
+    /// S3: inside the pod subnets, where any are known, and no node's own address.
+    fn is_pod(&self, address: Address) -> bool {
+        let nodes = || self.snapshot.nodes.values();
+        let mut subnets = nodes().flat_map(|node| &node.pod_subnets).peekable();
+        let own = |node: &Node| node.host_addresses.contains(&address) || node.primary_addresses.contains(&address);
+        (subnets.peek().is_none() || subnets.any(|subnet| subnet.contains(&address.ip()))) && !nodes().any(own)
+    }
+
+    /// Why the service has no host, if it has none.
+    #[must_use]
+    pub fn no_host(&self, key: &ServiceKey) -> Option<&'a NoHostReason> {
+        match self.decision.egress_services.get(key) {
+            Some(ServiceOutcome::None(reason)) => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// The reasons of the nodes that cannot take `address`, and of how many nodes each is the reason; most nodes first.
+    #[must_use]
+    pub fn summary(&self, object: &EgressIp, address: Address) -> Vec<(NodeReason, usize)> {
+        let mut counts: Vec<(NodeReason, usize)> = Vec::new();
+        for (_, verdict) in self.address(object, address) {
+            if let Verdict::Excluded(reason) = verdict {
+                match counts.iter_mut().find(|(other, _)| *other == reason) {
+                    Some((_, count)) => *count += 1,
+                    None => counts.push((reason, 1)),
+                }
+            }
+        }
+        counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.rule().cmp(b.0.rule())));
+        counts
+    }
+
+    /// The object of that name, if the snapshot has it.
+    #[must_use]
+    pub fn egress_ip(&self, name: &EgressIpName) -> Option<&'a EgressIp> {
+        self.snapshot.egress_ips.get(name)
+    }
+}
+
+fn hosting(node: &Node, address: Address) -> Option<NetworkKind> {
+    node.network.as_ref().ok()?.hosting(address).map(|(kind, _)| kind)
+}
