@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use egret_core::{Address, CloudPrivateIpConfig, CloudState, EgressIpName, Host, NodeName, Platform, RecordedItem};
-use egret_core::{ServiceKey, Snapshot};
+use egret_core::{Address, CloudPrivateIpConfig, CloudState, EgressIp, EgressIpName, EgressService, Host, NodeName};
+use egret_core::{Platform, RecordedItem, ServiceKey, Snapshot};
 
 use crate::service_label::{SERVICE_LABEL_PREFIX, service_labels};
 use crate::{AddressReason, NoHostReason};
@@ -68,6 +68,31 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// The recorded state of `snapshot` in the form of a decision: what is, not what should be.
+    #[must_use]
+    pub fn recorded(snapshot: &Snapshot) -> Self {
+        let addresses = |object: &EgressIp| {
+            let items = snapshot.present(object);
+            let outcome = |address: &Address| {
+                let item = items.iter().find(|item| item.address == *address);
+                (*address, item.map_or(Outcome::Unplaced, |item| Outcome::Kept(item.node.clone())))
+            };
+            (object.name.clone(), object.requested.iter().map(outcome).collect())
+        };
+        let host = |service: &EgressService| {
+            let outcome = match &service.recorded {
+                Host::Node(node) => ServiceOutcome::Kept(node.clone()),
+                Host::All => ServiceOutcome::All,
+                Host::None => ServiceOutcome::None(NoHostReason::NoEligibleNode),
+            };
+            (service.key.clone(), outcome)
+        };
+        Self {
+            egress_ips: snapshot.egress_ips.values().map(addresses).collect(),
+            egress_services: snapshot.egress_services.values().map(host).collect(),
+        }
+    }
+
     /// The (address, node) pairs of one EgressIP, ascending: what its status should say.
     #[must_use]
     pub fn items(&self, name: &EgressIpName) -> Vec<RecordedItem> {

@@ -88,23 +88,34 @@ impl<'a> Explainer<'a> {
     /// What every node is to `address` of `object`, in name order.
     #[must_use]
     pub fn address(&self, object: &EgressIp, address: Address) -> Vec<(&'a NodeName, Verdict)> {
-        let only_secondary =
-            self.snapshot.nodes.values().any(|node| {
-                self.new_here(object, node).is_ok() && hosting(node, address) == Some(NetworkKind::Secondary)
-            });
-        let verdict = |node: &'a Node| {
-            let holder = self.decision.outcome(&object.name, address).and_then(|outcome| outcome.node());
-            let verdict = if holder == Some(&node.name) {
-                Verdict::Holds
-            } else {
-                match self.exclusion(object, address, node, only_secondary) {
-                    Err(reason) => Verdict::Excluded(reason),
-                    Ok(()) => Verdict::Eligible { load: self.load(&node.name) },
-                }
-            };
-            (&node.name, verdict)
-        };
+        let only_secondary = self.only_secondary(object, address);
+        let verdict = |node: &'a Node| (&node.name, self.verdict(object, address, node, only_secondary));
         self.snapshot.nodes.values().map(verdict).collect()
+    }
+
+    /// What one node is to `address` of `object`.
+    #[must_use]
+    pub fn node(&self, object: &EgressIp, address: Address, node: &Node) -> Verdict {
+        self.verdict(object, address, node, self.only_secondary(object, address))
+    }
+
+    fn verdict(&self, object: &EgressIp, address: Address, node: &Node, only_secondary: bool) -> Verdict {
+        let holder = self.decision.outcome(&object.name, address).and_then(|outcome| outcome.node());
+        if holder == Some(&node.name) {
+            return Verdict::Holds;
+        }
+        match self.exclusion(object, address, node, only_secondary) {
+            Err(reason) => Verdict::Excluded(reason),
+            Ok(()) => Verdict::Eligible { load: self.load(&node.name) },
+        }
+    }
+
+    /// N6, second sentence: some candidate hosts `address` on a secondary network.
+    fn only_secondary(&self, object: &EgressIp, address: Address) -> bool {
+        self.snapshot
+            .nodes
+            .values()
+            .any(|node| hosting(node, address) == Some(NetworkKind::Secondary) && self.new_here(object, node).is_ok())
     }
 
     /// N1 to N5 for something new.
