@@ -94,3 +94,67 @@ fn state(value: &Value, node: &str) -> CloudState {
         _ => CloudState::Requested,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_name_is_an_address_without_colons() {
+        for (name, address) in [
+            ("192.168.126.101", "192.168.126.101"),
+            ("fc00.f853.0ccd.e793.0000.0000.0000.0054", "fc00:f853:ccd:e793::54"),
+        ] {
+            let address = Address::parse(address).unwrap();
+            assert_eq!(address_of(name), Some(address));
+            assert_eq!(object_name(address), name);
+        }
+        for name in ["", "fc00::54", "1.2.3", "1.2.3.4.5.6.7.8", "fc00.f853.0ccd.e793.0000.0000.0000.+054"] {
+            assert_eq!(address_of(name), None, "{name}");
+        }
+    }
+
+    fn config(status: &Value) -> Converted<CloudPrivateIpConfig> {
+        from_value(&json!({
+            "metadata": {"name": "10.0.0.1", "annotations": {"k8s.ovn.org/egressip-owner-ref": "egress"}},
+            "spec": {"node": "a"},
+            "status": status,
+        }))
+    }
+
+    #[test]
+    fn the_clouds_answer_counts_only_for_the_node_asked_for() {
+        let assigned = |node: &str, status: &str| {
+            let conditions = json!([{"type": "Other", "status": "True"}, {"type": "Assigned", "status": status}]);
+            config(&json!({"node": node, "conditions": conditions})).object.unwrap().state
+        };
+        assert_eq!(assigned("a", "True"), CloudState::Confirmed);
+        assert_eq!(assigned("a", "False"), CloudState::Refused);
+        assert_eq!(assigned("a", "Unknown"), CloudState::Requested);
+        assert_eq!(assigned("b", "True"), CloudState::Requested);
+        assert_eq!(assigned("b", "False"), CloudState::Requested);
+        assert_eq!(config(&Value::Null).object.unwrap().state, CloudState::Requested);
+    }
+
+    #[test]
+    fn the_owner_is_in_the_annotation() {
+        let converted = config(&Value::Null);
+        assert_eq!(converted.faults, []);
+        assert_eq!(converted.object.unwrap().owner, Some("egress".into()));
+    }
+
+    #[test]
+    fn without_address_or_node_there_is_no_object() {
+        for (value, path) in [
+            (json!({"metadata": {"name": "garbage"}, "spec": {"node": "a"}}), "metadata.name"),
+            (json!({"metadata": {"name": "10.0.0.1"}, "spec": {}}), "spec.node"),
+            (json!({"metadata": {"name": "10.0.0.1"}}), "spec"),
+        ] {
+            let converted = from_value(&value);
+            assert_eq!(converted.object, None);
+            assert_eq!(converted.faults.iter().map(|fault| fault.path.to_string()).collect::<Vec<_>>(), [path]);
+        }
+    }
+}

@@ -92,3 +92,173 @@ fn recorded(value: &Value, faults: &mut Vec<Fault>) -> Vec<RecordedItem> {
     }
     recorded.into_iter().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use egret_core::{Selector, SelectorPart, Timestamp};
+    use serde_json::json;
+
+    use super::*;
+
+    fn address(text: &str) -> Address {
+        Address::parse(text).unwrap()
+    }
+
+    fn read(spec: &Value) -> Converted<EgressIp> {
+        let mut spec = spec.clone();
+        spec["namespaceSelector"] = json!({});
+        from_value(&json!({"metadata": {"name": "eip"}, "spec": spec}))
+    }
+
+    fn faults(converted: &Converted<EgressIp>) -> Vec<String> {
+        converted.faults.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn everything_is_read_sorted_and_distinct() {
+        let converted = from_value(&json!({
+            "apiVersion": "k8s.ovn.org/v1",
+            "kind": "EgressIP",
+            "metadata": {"name": "eip", "creationTimestamp": "1970-01-01T00:00:07Z", "generation": 3},
+            "spec": {
+                "egressIPs": ["FC00::54", "10.0.0.2", "fc00:0::54", "10.0.0.1"],
+                "namespaceSelector": {"matchLabels": {"a": "b"}},
+                "egressNodeSelector": {"matchLabels": {"pool": "x"}},
+            },
+            "status": {"items": [{"egressIP": "10.0.0.2", "node": "b"}, {"egressIP": "10.0.0.1", "node": "a"}]},
+        }));
+        assert_eq!(converted.faults, []);
+        let item = |text, node: &str| RecordedItem { address: address(text), node: node.into() };
+        let object = EgressIp {
+            name: "eip".into(),
+            created: Timestamp(7),
+            requested: vec![address("10.0.0.1"), address("10.0.0.2"), address("fc00::54")],
+            invalid: Vec::new(),
+            selector: NodeSelector::Compiled(Selector::compile([("pool", "x")], []).unwrap()),
+            recorded: vec![item("10.0.0.1", "a"), item("10.0.0.2", "b")],
+        };
+        assert_eq!(converted.object, Some(object));
+    }
+
+    #[test]
+    fn an_entry_that_is_no_address_costs_only_itself() {
+        let converted = read(&json!({"egressIPs": ["10.0.0.1", "10.0.0.0/24", 7]}));
+        assert_eq!(
+            faults(&converted),
+            [
+                "spec.egressIPs[1]: \"10.0.0.0/24\": a CIDR is not an IP address; leave the prefix length away",
+                "spec.egressIPs[2]: must be a string, not a number",
+            ]
+        );
+        let object = converted.object.unwrap();
+        assert_eq!(object.requested, [address("10.0.0.1")]);
+        let invalid: Vec<_> = object.invalid.iter().map(|entry| (entry.text.as_str(), entry.fault)).collect();
+        assert_eq!(invalid, [("10.0.0.0/24", AddressFault::Cidr), ("7", AddressFault::NotAnAddress)]);
+    }
+
+    #[test]
+    fn absent_and_null_are_the_default_and_an_empty_selector_is_every_node() {
+        for (selector, expected) in [
+            (json!({"egressIPs": []}), NodeSelector::egress_assignable()),
+            (json!({"egressIPs": [], "egressNodeSelector": null}), NodeSelector::egress_assignable()),
+            (json!({"egressIPs": [], "egressNodeSelector": {}}), NodeSelector::everything()),
+        ] {
+            let converted = read(&selector);
+            assert_eq!(converted.faults, []);
+            assert_eq!(converted.object.unwrap().selector, expected, "{selector}");
+        }
+    }
+
+    #[test]
+    fn a_faulty_selector_keeps_the_rest_and_says_where() {
+        let converted = read(&json!({
+            "egressIPs": ["10.0.0.1"],
+            "egressNodeSelector": {
+                "matchLabels": {"pool": 1},
+                "matchExpressions": [
+                    {"key": "a", "operator": "In"},
+                    {"operator": "Is", "values": [true, "?"]},
+                    {"key": "a", "operator": "In", "values": [1]},
+                ],
+            },
+        }));
+        let paths: Vec<_> = converted.faults.iter().map(|fault| fault.path.to_string()).collect();
+        let expected = [
+            "matchExpressions[0].values",
+            "matchExpressions[1].key",
+            "matchExpressions[1].operator",
+            "matchExpressions[1].values[0]",
+            "matchExpressions[1].values[1]",
+            "matchExpressions[2].values[0]",
+            "matchLabels.pool",
+        ];
+        assert_eq!(paths, expected.map(|path| format!("spec.egressNodeSelector.{path}")));
+        let object = converted.object.unwrap();
+        assert_eq!(object.requested.len(), 1);
+        let NodeSelector::Faulty(found) = object.selector else { panic!("a faulty selector") };
+        assert_eq!(found.len(), expected.len());
+        assert!(found.iter().any(|fault| fault.part == SelectorPart::MatchLabel("pool".to_owned())));
+    }
+
+    #[test]
+    fn a_misspelled_field_of_the_selector_never_selects_every_node() {
+        let converted = read(&json!({"egressIPs": [], "egressNodeSelector": {"matchLabel": {"pool": "x"}}}));
+        assert_eq!(converted.faults[0].help.as_deref(), Some("did you mean \"matchLabels\"?"));
+        assert!(converted.object.unwrap().selector.compiled().is_none());
+        let converted = read(&json!({"egressIPs": [], "egressNodeSelectors": {}}));
+        assert_eq!(converted.faults[0].path.to_string(), "spec.egressNodeSelectors");
+    }
+
+    #[test]
+    fn a_selector_that_is_no_map_places_nothing_new() {
+        for selector in [json!("pool=x"), json!([]), json!({"matchLabels": "pool=x"}), json!({"matchExpressions": [7]})]
+        {
+            let converted = read(&json!({"egressIPs": [], "egressNodeSelector": selector}));
+            assert_eq!(converted.faults.len(), 1, "{selector}");
+            assert!(converted.object.unwrap().selector.compiled().is_none(), "{selector}");
+        }
+    }
+
+    #[test]
+    fn a_faulty_pod_selector_is_only_a_fault() {
+        let converted =
+            read(&json!({"egressIPs": [], "podSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}));
+        assert_eq!(faults(&converted), ["spec.podSelector.matchExpressions[0].values: In needs at least one value"]);
+        assert!(converted.object.is_some());
+    }
+
+    #[test]
+    fn an_unreadable_item_of_status_counts_as_not_there() {
+        let items = json!([{"egressIP": "10.0.0.1", "node": ""}, {"egressIP": "x", "node": "a"}, {"node": "a"}, 7]);
+        let converted = from_value(&json!({
+            "metadata": {"name": "eip"},
+            "spec": {"egressIPs": [], "namespaceSelector": {}},
+            "status": {"items": items},
+        }));
+        assert_eq!(converted.object.as_ref().unwrap().recorded, []);
+        let paths: Vec<_> = converted.faults.iter().map(|fault| fault.path.to_string()).collect();
+        assert_eq!(paths, ["status.items[0]", "status.items[1]", "status.items[2].egressIP", "status.items[3]"]);
+    }
+
+    #[test]
+    fn without_a_list_of_addresses_there_is_no_object() {
+        let no_spec = from_value(&json!({"metadata": {"name": "eip"}}));
+        assert_eq!(
+            (no_spec.object.is_none(), faults(&no_spec)),
+            (true, vec!["spec: required, but missing".to_owned()])
+        );
+        let text = read(&json!({"egressIPs": "10.0.0.1"}));
+        assert!(text.object.is_none());
+        assert_eq!(text.faults[0].help.as_deref(), Some("write it as a list of one element"));
+    }
+
+    #[test]
+    fn labels_that_yaml_took_for_something_else_are_to_be_quoted() {
+        let value = json!({
+            "metadata": {"name": "eip", "labels": {"a": true}, "annotations": {"k8s.ovn.org/egressip-mark": 50000}},
+            "spec": {"egressIPs": [], "namespaceSelector": {}},
+        });
+        let help: Vec<_> = from_value(&value).faults.into_iter().map(|fault| fault.help.unwrap()).collect();
+        assert_eq!(help, ["quote it: \"50000\"", "quote it: \"true\""]);
+    }
+}

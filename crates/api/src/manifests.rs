@@ -43,23 +43,6 @@ impl Manifests {
         Ok(Inserted::Known(key))
     }
 
-    /// Stores an object as an API server would take it from a user who may not write status.
-    ///
-    /// Over a stored object: labels and annotations are merged (null removes), age and uid stay, spec is replaced, status
-    /// stays. A Service's status is replaced as well, and so is everything of an EndpointSlice but its metadata, for
-    /// these two are what a test or a plan says of the world. A Node that is given without spec keeps the one it has.
-    ///
-    /// # Errors
-    /// As [`Manifests::insert`].
-    pub fn apply(&mut self, mut value: Value) -> Result<Inserted, Fault> {
-        if let Some(key) = key(&value)?
-            && let Some(stored) = self.objects.get(&key)
-        {
-            merge(key.kind, &mut value, stored);
-        }
-        self.insert(value)
-    }
-
     /// The object of a key.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<&Value> {
@@ -112,7 +95,7 @@ impl Manifests {
 }
 
 /// The key of an object; `None` if its kind is not ours.
-fn key(value: &Value) -> Result<Option<ObjectKey>, Fault> {
+pub(crate) fn key(value: &Value) -> Result<Option<ObjectKey>, Fault> {
     if !value.is_object() {
         return Err(Fault::new(FieldPath::default(), "an object must be a map"));
     }
@@ -167,40 +150,96 @@ fn drop_unread(value: &mut Value) {
     }
 }
 
-/// Makes of the `applied` object what is stored of it after the `stored` one.
-fn merge(kind: Kind, applied: &mut Value, stored: &Value) {
-    for map in ["labels", "annotations"] {
-        merge_map(applied, stored, map);
-    }
-    let Some(object) = applied.as_object_mut() else { return };
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
-        && let Some(known) = stored.get("metadata").and_then(Value::as_object)
-    {
-        for (key, value) in known {
-            let server_owned = ["creationTimestamp", "uid", "resourceVersion"].contains(&key.as_str());
-            if server_owned || !metadata.contains_key(key) {
-                metadata.insert(key.clone(), value.clone());
-            }
-        }
-    }
-    let keeps_spec = kind == Kind::Node && object.get("spec").is_none_or(Value::is_null);
-    let keeps_status = !matches!(kind, Kind::Service | Kind::EndpointSlice);
-    for (key, _) in [("spec", keeps_spec), ("status", keeps_status)].into_iter().filter(|(_, keeps)| *keeps) {
-        object.remove(key);
-        object.extend(stored.get(key).map(|value| (key.to_owned(), value.clone())));
-    }
-}
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
 
-fn merge_map(applied: &mut Value, stored: &Value, map: &str) {
-    let Some(known) = stored.pointer("/metadata").and_then(|metadata| metadata.get(map)?.as_object()) else { return };
-    let Some(metadata) = applied.get_mut("metadata").and_then(Value::as_object_mut) else { return };
-    let mut merged = known.clone();
-    match metadata.get(map) {
-        None | Some(Value::Null) => {}
-        Some(Value::Object(new)) => merged.extend(new.clone()),
-        // Of a wrong type: stays as it is, for the fault to be found.
-        Some(_) => return,
+    use super::*;
+
+    fn fault(value: Value) -> String {
+        Manifests::default().insert(value).unwrap_err().to_string()
     }
-    merged.retain(|_, value| !value.is_null());
-    metadata.insert(map.to_owned(), Value::Object(merged));
+
+    #[test]
+    fn the_last_of_two_objects_with_one_key_wins() {
+        let mut manifests = Manifests::default();
+        for host in ["a", "b"] {
+            let value = json!({
+                "apiVersion": "k8s.ovn.org/v1",
+                "kind": "EgressService",
+                "metadata": {"name": "svc"},
+                "status": {"host": host},
+            });
+            let key = ObjectKey::namespaced(Kind::EgressService, "default", "svc");
+            assert_eq!(manifests.insert(value), Ok(Inserted::Known(key)));
+        }
+        assert_eq!(manifests.len(), 1);
+        assert_eq!(manifests.iter().map(|(_, value)| &value["status"]["host"]).collect::<Vec<_>>(), ["b"]);
+    }
+
+    #[test]
+    fn a_kind_of_somebody_else_is_ignored_and_a_version_unknown_is_a_fault() {
+        let value = |api_version: &str, kind: &str| json!({"apiVersion": api_version, "kind": kind});
+        let ignored = Manifests::default().insert(value("serving.knative.dev/v1", "Service"));
+        assert_eq!(ignored, Ok(Inserted::Ignored { kind: "Service".to_owned() }));
+        let unknown = Manifests::default().insert(value("k8s.ovn.org/v1beta1", "EgressIP")).unwrap_err();
+        assert_eq!(unknown.path.to_string(), "apiVersion");
+        assert_eq!(unknown.help.as_deref(), Some("use k8s.ovn.org/v1"));
+    }
+
+    #[test]
+    fn an_object_must_say_what_it_is() {
+        assert_eq!(fault(json!(7)), "an object must be a map");
+        assert_eq!(fault(json!({"kind": "Node"})), "apiVersion: required, but missing");
+        assert_eq!(fault(json!({"apiVersion": "v1"})), "kind: required, but missing");
+        assert_eq!(fault(json!({"apiVersion": "v1", "kind": "Node"})), "metadata.name: required, but missing");
+        let number = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": 1}});
+        assert_eq!(fault(number), "metadata.name: must be a string");
+    }
+
+    #[test]
+    fn what_no_decision_reads_is_not_kept() {
+        let mut manifests = Manifests::default();
+        let value = json!({
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": "a", "managedFields": []},
+            "status": {"images": [], "nodeInfo": {}, "volumesInUse": [], "conditions": []},
+        });
+        manifests.insert(value).unwrap();
+        let node = manifests.get(&ObjectKey::cluster(Kind::Node, "a")).unwrap();
+        assert_eq!(node["metadata"], json!({"name": "a"}));
+        assert_eq!(node["status"], json!({"conditions": []}));
+    }
+
+    #[test]
+    fn a_change_of_a_clone_is_its_own() {
+        let mut manifests = Manifests::default();
+        manifests.insert(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}})).unwrap();
+        let mut clone = manifests.clone();
+        let key = ObjectKey::cluster(Kind::Node, "a");
+        clone.get_mut(&key).unwrap()["spec"] = json!({"unschedulable": true});
+        assert_ne!(manifests, clone);
+        assert!(manifests.remove(&key).is_some_and(|node| node.get("spec").is_none()));
+    }
+
+    #[test]
+    fn a_cloud_is_recognised() {
+        let hint = |value| {
+            let mut manifests = Manifests::default();
+            manifests.insert(value).unwrap();
+            manifests.platform_hint()
+        };
+        let node = |annotations: Value| {
+            hint(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a", "annotations": annotations}}))
+        };
+        assert_eq!(node(json!({})), Platform::BareMetal);
+        assert_eq!(node(json!({egress_ipconfig::KEY: "[]"})), Platform::Cloud);
+        let config = json!({
+            "apiVersion": "cloud.network.openshift.io/v1",
+            "kind": "CloudPrivateIPConfig",
+            "metadata": {"name": "10.0.0.1"},
+        });
+        assert_eq!(hint(config), Platform::Cloud);
+    }
 }

@@ -55,7 +55,8 @@ pub fn from_value(value: &Value, platform: Platform) -> Converted<Node> {
     let node = metadata::name(value).map(|name| {
         let mut says = Annotations { object: value, faults: &mut faults };
         let networks = Networks::read(&mut says, platform);
-        let gateway_mode = says.decode(l3_gateway_config::KEY, l3_gateway_config::mode).ok();
+        let gateway_mode =
+            says.decode(l3_gateway_config::KEY, l3_gateway_config::EXAMPLE, l3_gateway_config::mode).ok();
         Node {
             name: name.into(),
             labels: metadata::labels(value).into(),
@@ -86,13 +87,15 @@ impl Annotations<'_> {
     fn decode<T>(
         &mut self,
         key: &'static str,
+        example: &str,
         decode: fn(&str) -> Result<T, DecodeFault>,
     ) -> Result<T, InfrastructureFault> {
         let fault = |kind| InfrastructureFault { annotation: key, kind };
         match metadata::annotations(self.object).and_then(|annotations| annotations.get(key)) {
             None | Some(Value::Null) => Err(fault(InfrastructureFaultKind::Missing)),
             Some(Value::String(text)) => decode(text).map_err(|error| {
-                self.faults.push(Fault::new(metadata::annotation_path(key), error.to_string()));
+                let fault_at = Fault::new(metadata::annotation_path(key), error.to_string());
+                self.faults.push(fault_at.help(format!("it should look like {example}")));
                 fault(InfrastructureFaultKind::Unparsable)
             }),
             // The schema check has said what is wrong with it.
@@ -111,12 +114,14 @@ struct Networks {
 impl Networks {
     fn read(says: &mut Annotations<'_>, platform: Platform) -> Self {
         // All are decoded before the first that is missing ends it, so that every fault is found.
-        let primary = says.decode(node_primary_ifaddr::KEY, node_primary_ifaddr::decode);
-        let host = says.decode(host_cidrs::KEY, host_cidrs::decode);
+        let primary = says.decode(node_primary_ifaddr::KEY, node_primary_ifaddr::EXAMPLE, node_primary_ifaddr::decode);
+        let host = says.decode(host_cidrs::KEY, host_cidrs::EXAMPLE, host_cidrs::decode);
         let primary_addresses = primary.iter().flat_map(|primary| primary.addresses()).collect();
         let cloud = match platform {
             Platform::BareMetal => None,
-            Platform::Cloud => Some(says.decode(egress_ipconfig::KEY, egress_ipconfig::decode)),
+            Platform::Cloud => {
+                Some(says.decode(egress_ipconfig::KEY, egress_ipconfig::EXAMPLE, egress_ipconfig::decode))
+            }
         };
         let capacity = cloud.iter().flatten().map(|config| config.capacity).next().unwrap_or_default();
         let network = (|| {
@@ -155,15 +160,20 @@ fn host_addresses(value: &Value) -> Vec<Address> {
 }
 
 fn own_egress_addresses(says: &mut Annotations<'_>) -> Vec<Address> {
-    let secondary = says.decode(secondary_host_egress_ips::KEY, secondary_host_egress_ips::decode);
-    let bridge = says.decode(bridge_egress_ips::KEY, bridge_egress_ips::decode);
+    let secondary = says.decode(
+        secondary_host_egress_ips::KEY,
+        secondary_host_egress_ips::EXAMPLE,
+        secondary_host_egress_ips::decode,
+    );
+    let bridge = says.decode(bridge_egress_ips::KEY, bridge_egress_ips::EXAMPLE, bridge_egress_ips::decode);
     let addresses: BTreeSet<_> = secondary.into_iter().chain(bridge).flatten().collect();
     addresses.into_iter().collect()
 }
 
 /// The pod subnets as OVN-Kubernetes says them, else as the other CNIs take them from the node's spec.
 fn pod_subnets(says: &mut Annotations<'_>) -> Vec<IpNet> {
-    let networks: BTreeMap<_, _> = says.decode(node_subnets::KEY, node_subnets::decode).unwrap_or_default();
+    let networks: BTreeMap<_, _> =
+        says.decode(node_subnets::KEY, node_subnets::EXAMPLE, node_subnets::decode).unwrap_or_default();
     if let Some(subnets) = networks.get(node_subnets::DEFAULT_NETWORK) {
         return subnets.clone();
     }
@@ -183,4 +193,137 @@ fn pod_subnets(says: &mut Annotations<'_>) -> Vec<IpNet> {
         }
     }
     subnets
+}
+
+#[cfg(test)]
+mod tests {
+    use egret_core::GatewayMode;
+
+    use super::*;
+
+    const PRIMARY: &str = r#"{"ipv4":"192.168.126.12/24","ipv6":""}"#;
+    const HOST: &str = r#"["10.10.10.5/24","169.254.1.1/16","192.168.126.12/24"]"#;
+    const CLOUD: &str = r#"[{"interface":"a","ifaddr":{"ipv4":"10.0.128.0/18"},"capacity":{"ip":0}}]"#;
+
+    fn node(annotations: &[(&str, &str)]) -> Value {
+        let annotations: BTreeMap<_, _> = annotations.iter().copied().collect();
+        json!({"metadata": {"name": "a", "annotations": annotations}})
+    }
+
+    fn texts<T: ToString>(values: &[T]) -> Vec<String> {
+        values.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn networks_on_bare_metal_are_the_nodes_own_and_the_hosts_others() {
+        let value = node(&[(node_primary_ifaddr::KEY, PRIMARY), (host_cidrs::KEY, HOST)]);
+        let converted = from_value(&value, Platform::BareMetal);
+        assert_eq!(converted.faults, []);
+        let node = converted.object.unwrap();
+        let network = node.network.unwrap();
+        assert_eq!(texts(network.primary()), ["192.168.126.0/24"]);
+        assert_eq!(texts(network.secondary()), ["10.10.10.0/24"], "link-local is no network");
+        assert_eq!(texts(&node.primary_addresses), ["192.168.126.12"]);
+        assert_eq!(texts(&node.host_addresses), ["10.10.10.5", "169.254.1.1", "192.168.126.12"]);
+        assert_eq!(node.capacity, Capacity::default());
+    }
+
+    #[test]
+    fn networks_on_a_cloud_are_the_clouds_alone() {
+        let annotations = [(node_primary_ifaddr::KEY, PRIMARY), (host_cidrs::KEY, HOST), (egress_ipconfig::KEY, CLOUD)];
+        let node = from_value(&node(&annotations), Platform::Cloud).object.unwrap();
+        let network = node.network.unwrap();
+        assert_eq!(texts(network.primary()), ["10.0.128.0/18"]);
+        assert_eq!(texts(network.secondary()), [""; 0]);
+        assert_eq!(node.capacity.total, Some(0));
+        assert_eq!(texts(&node.primary_addresses), ["192.168.126.12"]);
+    }
+
+    #[test]
+    fn each_platform_needs_its_annotations() {
+        let all = [(node_primary_ifaddr::KEY, PRIMARY), (host_cidrs::KEY, HOST), (egress_ipconfig::KEY, CLOUD)];
+        for (platform, needed) in [(Platform::BareMetal, 2), (Platform::Cloud, 3)] {
+            for (annotation, _) in &all[..needed] {
+                let rest: Vec<_> = all.iter().copied().filter(|(key, _)| key != annotation).collect();
+                let missing = from_value(&node(&rest), platform);
+                assert_eq!(missing.faults, [], "a missing annotation is no fault of the input");
+                let kind = InfrastructureFaultKind::Missing;
+                assert_eq!(missing.object.unwrap().network, Err(InfrastructureFault { annotation, kind }));
+
+                let with = [rest.as_slice(), &[(annotation, "garbage")]].concat();
+                let unparsable = from_value(&node(&with), platform);
+                assert_eq!(unparsable.faults[0].path, metadata::annotation_path(annotation));
+                let kind = InfrastructureFaultKind::Unparsable;
+                assert_eq!(unparsable.object.unwrap().network, Err(InfrastructureFault { annotation, kind }));
+            }
+        }
+    }
+
+    #[test]
+    fn one_bad_host_address_makes_the_node_unusable_and_leaves_its_others_taken() {
+        let value = node(&[(node_primary_ifaddr::KEY, PRIMARY), (host_cidrs::KEY, r#"["garbage","10.10.10.5/24"]"#)]);
+        let node = from_value(&value, Platform::BareMetal).object.unwrap();
+        assert!(node.network.is_err());
+        assert_eq!(texts(&node.host_addresses), ["10.10.10.5"]);
+    }
+
+    #[test]
+    fn an_annotation_that_is_no_text_is_unparsable_and_one_fault() {
+        let mut value = node(&[(node_primary_ifaddr::KEY, PRIMARY)]);
+        value["metadata"]["annotations"][host_cidrs::KEY] = json!(["10.0.0.1/8"]);
+        let converted = from_value(&value, Platform::BareMetal);
+        assert_eq!(converted.faults.len(), 1);
+        let kind = InfrastructureFaultKind::Unparsable;
+        let fault = InfrastructureFault { annotation: host_cidrs::KEY, kind };
+        assert_eq!(converted.object.unwrap().network, Err(fault));
+    }
+
+    #[test]
+    fn own_egress_addresses_are_those_of_both_lists() {
+        let lists = [(secondary_host_egress_ips::KEY, r#"["10.0.0.2"]"#), (bridge_egress_ips::KEY, r#"["10.0.0.1"]"#)];
+        let node_of = |lists: &[_]| from_value(&node(lists), Platform::BareMetal);
+        assert_eq!(texts(&node_of(&lists).object.unwrap().own_egress_addresses), ["10.0.0.1", "10.0.0.2"]);
+        let faulty = node_of(&[lists[0], (bridge_egress_ips::KEY, "[7]")]);
+        assert_eq!(faulty.faults.len(), 1);
+        assert_eq!(texts(&faulty.object.unwrap().own_egress_addresses), ["10.0.0.2"]);
+    }
+
+    #[test]
+    fn pod_subnets_are_the_default_networks_else_those_of_the_spec() {
+        let subnets = |mut value: Value, spec: Value| {
+            value["spec"] = spec;
+            texts(&from_value(&value, Platform::BareMetal).object.unwrap().pod_subnets)
+        };
+        let ovn = node(&[(node_subnets::KEY, r#"{"default":"10.128.0.0/23","blue":["10.9.0.0/24"]}"#)]);
+        assert_eq!(subnets(ovn, json!({"podCIDR": "10.0.0.0/24"})), ["10.128.0.0/23"]);
+        let both = json!({"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.0.0.0/24", "fd00::/64"]});
+        assert_eq!(subnets(node(&[]), both), ["10.0.0.0/24", "fd00::/64"]);
+        assert_eq!(subnets(node(&[]), json!({"podCIDR": "10.0.0.0/24"})), ["10.0.0.0/24"]);
+    }
+
+    #[test]
+    fn a_node_is_ready_only_if_its_condition_is_true() {
+        let ready = |conditions: Value| {
+            let value = json!({"metadata": {"name": "a"}, "status": {"conditions": conditions}});
+            from_value(&value, Platform::BareMetal).object.unwrap().ready
+        };
+        assert!(ready(json!([{"type": "MemoryPressure", "status": "False"}, {"type": "Ready", "status": "True"}])));
+        for status in ["False", "Unknown", "true"] {
+            assert!(!ready(json!([{"type": "Ready", "status": status}])), "{status}");
+        }
+        assert!(!ready(Value::Null));
+    }
+
+    #[test]
+    fn labels_cordon_and_gateway_mode_are_read() {
+        let mut value = node(&[(l3_gateway_config::KEY, r#"{"default":{"mode":"shared"}}"#)]);
+        value["metadata"]["labels"] = json!({"good": "", "bad": 1});
+        value["spec"] = json!({"unschedulable": true});
+        let converted = from_value(&value, Platform::BareMetal);
+        assert_eq!(texts(&converted.faults), ["metadata.labels.bad: must be a string, not a number"]);
+        let node = converted.object.unwrap();
+        assert!(node.cordoned);
+        assert_eq!(node.gateway_mode, Some(GatewayMode::Shared));
+        assert_eq!(node.labels.len(), 1);
+    }
 }

@@ -76,3 +76,85 @@ impl Observation {
         converted.object
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use egret_core::{Platform, ServiceKey};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn objects() -> Vec<Value> {
+        let slice = |name: &str, address: &str| {
+            json!({
+                "apiVersion": "discovery.k8s.io/v1",
+                "kind": "EndpointSlice",
+                "metadata": {"name": name, "namespace": "ns", "labels": {"kubernetes.io/service-name": "svc"}},
+                "addressType": "IPv4",
+                "endpoints": [{"addresses": [address, "10.0.0.9"]}],
+            })
+        };
+        let named = |api_version: &str, kind: &str, name: &str, spec: Value| {
+            json!({
+                "apiVersion": api_version,
+                "kind": kind,
+                "metadata": {"name": name, "namespace": "ns"},
+                "spec": spec,
+            })
+        };
+        vec![
+            slice("svc-b", "10.0.0.2"),
+            slice("svc-a", "10.0.0.1"),
+            named("v1", "Service", "svc", json!({"type": "LoadBalancer"})),
+            named("k8s.ovn.org/v1", "EgressService", "svc", json!({"sourceIPBy": "x"})),
+            named("k8s.ovn.org/v1", "EgressIP", "eip", json!({"egressIPs": ["x"]})),
+            named("cloud.network.openshift.io/v1", "CloudPrivateIPConfig", "10.0.0.1", json!({"node": "a"})),
+            named("v1", "Node", "a", json!({})),
+        ]
+    }
+
+    fn observe(objects: Vec<Value>) -> Observation {
+        let mut manifests = Manifests::default();
+        for object in objects {
+            manifests.insert(object).unwrap();
+        }
+        manifests.observe(&Options { platform: Platform::Cloud, ..Options::default() })
+    }
+
+    #[test]
+    fn every_object_is_converted_and_every_fault_names_its_object() {
+        let Observation { snapshot, faults } = observe(objects());
+        let counts = [
+            snapshot.nodes.len(),
+            snapshot.egress_ips.len(),
+            snapshot.egress_services.len(),
+            snapshot.services.len(),
+            snapshot.cloud.len(),
+        ];
+        assert_eq!(counts, [1; 5]);
+        let faults: Vec<_> = faults.iter().map(|(key, fault)| format!("{key} {}", fault.path)).collect();
+        assert_eq!(
+            faults,
+            [
+                "egressip/eip spec.egressIPs[0]",
+                "egressip/eip spec.namespaceSelector",
+                "egressservice/ns/svc spec.sourceIPBy"
+            ]
+        );
+    }
+
+    #[test]
+    fn slices_of_a_service_are_joined() {
+        let snapshot = observe(objects()).snapshot;
+        let endpoints = &snapshot.endpoints[&ServiceKey::new("ns", "svc")];
+        let addresses: Vec<_> = endpoints.iter().map(|endpoint| endpoint.address.to_string()).collect();
+        assert_eq!(addresses, ["10.0.0.1", "10.0.0.2", "10.0.0.9"]);
+    }
+
+    #[test]
+    fn the_order_of_the_objects_does_not_matter() {
+        let mut reversed = objects();
+        reversed.reverse();
+        assert_eq!(observe(objects()), observe(reversed));
+    }
+}

@@ -45,3 +45,37 @@ pub fn from_value(value: &Value) -> Converted<Service> {
     });
     Converted::new(service, faults)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(spec: &Value, status: &Value) -> Option<Service> {
+        let converted = from_value(&json!({"metadata": {"name": "svc"}, "spec": spec, "status": status}));
+        assert_eq!(converted.faults, []);
+        converted.object
+    }
+
+    #[test]
+    fn only_a_load_balancer_has_an_ingress() {
+        let ingress = json!({"loadBalancer": {"ingress": [{"ip": "1.1.1.1"}]}});
+        for (spec, status, has_ingress) in [
+            (json!({"type": "LoadBalancer"}), &ingress, true),
+            (json!({"type": "LoadBalancer"}), &json!({"loadBalancer": {"ingress": []}}), false),
+            (json!({"type": "LoadBalancer"}), &json!({"loadBalancer": {}}), false),
+            (json!({"type": "ClusterIP"}), &ingress, false),
+            (json!({}), &ingress, false),
+        ] {
+            let service = read(&spec, status).unwrap();
+            assert_eq!(service.has_ingress, has_ingress, "{spec} {status}");
+        }
+    }
+
+    #[test]
+    fn traffic_policy_is_local_only_if_it_says_so() {
+        for (policy, local) in [(json!("Local"), true), (json!("Cluster"), false), (Value::Null, false)] {
+            let service = read(&json!({"externalTrafficPolicy": policy}), &Value::Null).unwrap();
+            assert_eq!(service.traffic_policy_local, local);
+        }
+    }
+}

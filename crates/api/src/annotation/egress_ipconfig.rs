@@ -8,6 +8,8 @@ use super::{DecodeFault, to_json};
 
 /// What the cloud says of the node: in which network it takes egress IPs, and how many.
 pub const KEY: &str = "cloud.network.openshift.io/egress-ipconfig";
+/// What it looks like.
+pub const EXAMPLE: &str = r#"[{"interface":"nic0","ifaddr":{"ipv4":"10.0.128.0/18"},"capacity":{"ip":10}}]"#;
 
 /// The interface of a node that takes egress IPs.
 #[derive(Clone, Debug, PartialEq, Eq)]

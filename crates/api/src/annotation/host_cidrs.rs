@@ -7,6 +7,8 @@ use super::{DecodeFault, parse_prefix, to_json};
 
 /// Every address of the host with the prefix length of its network.
 pub const KEY: &str = "k8s.ovn.org/host-cidrs";
+/// What it looks like.
+pub const EXAMPLE: &str = r#"["10.10.10.5/24","192.168.126.31/24"]"#;
 
 /// Reads `["10.10.10.5/24","192.168.126.31/24"]`, host bits kept.
 ///

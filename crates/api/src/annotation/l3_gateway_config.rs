@@ -8,6 +8,8 @@ use super::{DecodeFault, parse_number, parse_prefix, to_json};
 
 /// How the node's traffic leaves it.
 pub const KEY: &str = "k8s.ovn.org/l3-gateway-config";
+/// What it looks like.
+pub const EXAMPLE: &str = r#"{"default":{"mode":"local"}}"#;
 
 /// The gateway of a node's default network.
 #[derive(Clone, Debug, PartialEq, Eq)]

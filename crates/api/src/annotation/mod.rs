@@ -1,6 +1,6 @@
 //! The annotations and labels through which OVN-Kubernetes' components talk to each other, each with its codec.
 //!
-//! Every module has the key, `decode` and `encode`; what `encode` writes, `decode` reads back.
+//! Every module has the key, an example, `decode` and `encode`; what `encode` writes, `decode` reads back.
 
 pub mod bridge_egress_ips;
 pub mod egress_ip_mark;
@@ -89,4 +89,23 @@ fn parse_number(text: &str) -> Result<u32, DecodeFault> {
 fn to_json(value: &impl serde::Serialize) -> String {
     // Only maps with keys other than strings and failing `Serialize` impls fail; no annotation has either.
     serde_json::to_string(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_example_can_be_read() {
+        assert!(bridge_egress_ips::decode(bridge_egress_ips::EXAMPLE).is_ok());
+        assert!(egress_ipconfig::decode(egress_ipconfig::EXAMPLE).is_ok());
+        assert!(host_cidrs::decode(host_cidrs::EXAMPLE).is_ok());
+        assert!(l3_gateway_config::decode(l3_gateway_config::EXAMPLE).is_ok());
+        assert!(network_ids::decode(network_ids::EXAMPLE).is_ok());
+        assert!(node_id::decode(node_id::EXAMPLE).is_ok());
+        assert!(node_primary_ifaddr::decode(node_primary_ifaddr::EXAMPLE).is_ok());
+        assert!(node_subnets::decode(node_subnets::EXAMPLE).is_ok());
+        assert!(secondary_host_egress_ips::decode(secondary_host_egress_ips::EXAMPLE).is_ok());
+        assert!(transit_switch_port_ifaddr::decode(transit_switch_port_ifaddr::EXAMPLE).is_ok());
+    }
 }

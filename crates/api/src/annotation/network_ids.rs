@@ -6,6 +6,8 @@ use super::{DecodeFault, parse_number, to_json};
 
 /// The number of each network.
 pub const KEY: &str = "k8s.ovn.org/network-ids";
+/// What it looks like.
+pub const EXAMPLE: &str = r#"{"default":"0","netA":"1"}"#;
 
 /// Reads `{"default":"0","netA":"1"}`.
 ///

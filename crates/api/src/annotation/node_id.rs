@@ -4,6 +4,8 @@ use super::{DecodeFault, parse_number};
 
 /// The number of the node, from which its addresses on internal networks are computed.
 pub const KEY: &str = "k8s.ovn.org/node-id";
+/// What it looks like.
+pub const EXAMPLE: &str = "4";
 
 /// Reads `4`.
 ///

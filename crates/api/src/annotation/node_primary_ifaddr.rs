@@ -4,6 +4,8 @@ use super::{DecodeFault, Ifaddr};
 
 /// The node's own address of each family, with the length of its network's prefix.
 pub const KEY: &str = "k8s.ovn.org/node-primary-ifaddr";
+/// What it looks like.
+pub const EXAMPLE: &str = r#"{"ipv4":"192.0.2.1/24","ipv6":"2001:db8::1/64"}"#;
 
 /// Reads `{"ipv4":"192.0.2.1/24","ipv6":"2001:db8::1/64"}`; either family may be absent or empty.
 ///

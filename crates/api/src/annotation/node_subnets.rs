@@ -9,6 +9,8 @@ use super::{DecodeFault, parse_prefix, to_json};
 
 /// The node's pod subnets per network.
 pub const KEY: &str = "k8s.ovn.org/node-subnets";
+/// What it looks like.
+pub const EXAMPLE: &str = r#"{"default":["10.130.0.0/23","fd01:0:0:2::/64"]}"#;
 /// The name of the cluster's default network, here and in `network-ids`.
 pub const DEFAULT_NETWORK: &str = "default";
 

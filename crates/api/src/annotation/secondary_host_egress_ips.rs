@@ -6,6 +6,8 @@ use super::{DecodeFault, addresses};
 
 /// The egress IPs the node has put on its secondary links.
 pub const KEY: &str = "k8s.ovn.org/secondary-host-egress-ips";
+/// What it looks like.
+pub const EXAMPLE: &str = r#"["10.10.10.50"]"#;
 
 /// Reads `["10.10.10.50"]`, in the order of the text.
 ///

@@ -128,4 +128,25 @@ mod tests {
     fn cloud_private_ip_config_definition_is_as_reviewed() {
         insta::assert_snapshot!(yaml(&cloud_private_ip_config()));
     }
+
+    #[test]
+    fn the_default_of_the_definition_is_the_default_of_the_domain() {
+        let definition = egress_ip();
+        let field = format!("{SCHEMA}/properties/spec/properties/egressNodeSelector");
+        let default = definition.pointer(&field).and_then(|field| field.get("default")).unwrap();
+        let value = json!({
+            "metadata": {"name": "a"},
+            "spec": {"egressIPs": [], "namespaceSelector": {}, "egressNodeSelector": default},
+        });
+        let read = crate::egress_ip::from_value(&value).object.unwrap();
+        assert_eq!(read.selector, egret_core::NodeSelector::egress_assignable());
+    }
+
+    #[test]
+    fn nothing_is_nullable_or_titled() {
+        for definition in crate::crd::definitions(true) {
+            let text = definition.to_string();
+            assert!(!text.contains(r#""nullable""#) && !text.contains(r#""title""#));
+        }
+    }
 }

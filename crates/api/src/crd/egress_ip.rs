@@ -72,3 +72,42 @@ pub struct EgressIPStatusItem {
     #[serde(rename = "egressIP")]
     pub egress_ip: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn there_and_back(spec: &Value) -> Value {
+        let object = json!({
+            "apiVersion": "k8s.ovn.org/v1",
+            "kind": "EgressIP",
+            "metadata": {"name": "eip"},
+            "spec": spec,
+        });
+        let typed: EgressIP = serde_json::from_value(object).unwrap();
+        serde_json::to_value(typed).unwrap()["spec"].clone()
+    }
+
+    #[test]
+    fn an_absent_node_selector_is_never_written() {
+        let spec = json!({"egressIPs": ["10.0.0.1"], "namespaceSelector": {}});
+        assert_eq!(there_and_back(&spec), spec);
+        let null = json!({"egressIPs": ["10.0.0.1"], "namespaceSelector": {}, "egressNodeSelector": null});
+        assert_eq!(there_and_back(&null), spec);
+    }
+
+    #[test]
+    fn an_empty_node_selector_survives() {
+        let spec = json!({"egressIPs": [], "namespaceSelector": {}, "egressNodeSelector": {}});
+        assert_eq!(there_and_back(&spec), spec);
+    }
+
+    #[test]
+    fn status_is_written_without_conditions_if_there_are_none() {
+        let item = EgressIPStatusItem { node: "a".to_owned(), egress_ip: "10.0.0.1".to_owned() };
+        let status = EgressIPStatus { items: vec![item], conditions: Vec::new() };
+        assert_eq!(serde_json::to_value(status).unwrap(), json!({"items": [{"egressIP": "10.0.0.1", "node": "a"}]}));
+    }
+}
