@@ -1,0 +1,244 @@
+//! The command line.
+
+use std::ffi::OsString;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use egret_core::Selector;
+
+use crate::selector_text;
+
+/// Which node holds which egress IP, why, and what would change if.
+#[derive(Debug, Parser)]
+#[command(name = "egret", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = "\
+Read a cluster with
+  kubectl get nodes,egressips,egressservices,services,endpointslices,cloudprivateipconfigs -A -o yaml > cluster.yaml
+or name a must-gather folder. Nothing is ever written to a cluster by these commands.
+
+Exit codes: 0 success, 1 error or faulty input (what could be read is shown all the same), 64 usage.")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// When to colour the output.
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    pub color: Colour,
+}
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Colour {
+    /// On a terminal, unless NO_COLOR is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show what a change would move, before making it.
+    #[command(after_help = PLAN_EXAMPLES)]
+    Plan(PlanArgs),
+    /// Show why an address or a service is where it is, and why not elsewhere.
+    #[command(after_help = EXPLAIN_EXAMPLES)]
+    Explain(ExplainArgs),
+    /// Show every address, every service and every node, what is unassigned first.
+    #[command(after_help = STATUS_EXAMPLES)]
+    Status(ReadArgs),
+    /// Check the invariants of what is recorded; exit 1 if one is broken.
+    #[command(after_help = AUDIT_EXAMPLES)]
+    Audit(ReadArgs),
+    /// Print the custom resource definitions.
+    #[command(after_help = CRDS_EXAMPLES)]
+    Crds(CrdsArgs),
+    /// Print the completion script of a shell.
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+}
+
+const PLAN_EXAMPLES: &str = "\
+Examples:
+  egret plan cluster.yaml                                       what the controller would do now
+  egret plan cluster.yaml --drain worker-1 --drain worker-2     one maintenance window: each address moves once
+  egret plan cluster.yaml --apply new-egressip.yaml -o markdown for the change ticket
+  egret plan must-gather/ --label node/worker-3 egress-pool=a   what a relabel would move
+  kubectl get nodes,egressips -o yaml | egret plan - --not-ready worker-1 --detailed-exitcode
+
+Exit codes: 0 success (with --detailed-exitcode: nothing moves), 1 error or faulty input, 2 with --detailed-exitcode:
+something moves, 64 usage.";
+
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  egret explain egressip/tenant-a cluster.yaml                  every address of the object
+  egret explain egressip/tenant-a --ip 192.0.2.10 cluster.yaml  one address
+  egret explain egressservice/shop/web cluster.yaml             why the service is hosted there
+  egret explain node/worker-1 cluster.yaml                      what the node holds and could hold";
+
+const STATUS_EXAMPLES: &str = "\
+Examples:
+  egret status cluster.yaml
+  egret status must-gather/ -o json | jq '.addresses[] | select(.node == null)'";
+
+const AUDIT_EXAMPLES: &str = "\
+Examples:
+  egret audit cluster.yaml
+  egret audit cluster.yaml --assume-unreachable worker-7 -o json";
+
+const CRDS_EXAMPLES: &str = "\
+Examples:
+  egret crds | kubectl apply -f -
+  egret crds --all > crds.yaml";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  egret completions bash > /etc/bash_completion.d/egret
+  egret completions zsh > \"${fpath[1]}/_egret\"";
+
+/// What is read, and what a dump cannot tell.
+#[derive(Debug, Args)]
+pub struct InputArgs {
+    /// Files, folders (a must-gather, for example) or - for standard input; YAML or JSON.
+    #[arg(required = true, value_name = "SOURCE")]
+    pub sources: Vec<OsString>,
+    /// A node that does not answer probes; a dump cannot tell, so every other Ready node is taken to answer.
+    #[arg(long, value_name = "NODE", value_delimiter = ',', help_heading = "What a dump cannot tell")]
+    pub assume_unreachable: Vec<String>,
+    /// Where the cluster runs; auto: on a cloud if a node has the cloud's annotation.
+    #[arg(long, value_enum, default_value_t, ignore_case = true, help_heading = "What a dump cannot tell")]
+    pub platform: PlatformArg,
+    /// Nodes without an OVN host subnet (hybrid overlay), as ovnkube's option of that name; they are ignored.
+    #[arg(long, value_name = "SELECTOR", value_parser = selector_text::parse, help_heading = "What a dump cannot tell")]
+    pub no_hostsubnet_nodes: Option<Selector>,
+    /// A cordoned node hosts nothing, as with the controller's option of that name.
+    #[arg(long, help_heading = "What a dump cannot tell")]
+    pub cordon_excludes: bool,
+}
+
+/// `--platform`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum PlatformArg {
+    /// As the nodes' annotations say.
+    #[default]
+    Auto,
+    /// Bare metal: secondary host networks count, capacity is unlimited.
+    None,
+    /// Amazon Web Services.
+    Aws,
+    /// Google Cloud.
+    Gcp,
+    /// Microsoft Azure.
+    Azure,
+    /// OpenStack with its cloud-network-config-controller.
+    Openstack,
+}
+
+/// How the answer is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Tables for people.
+    #[default]
+    Table,
+    /// JSON; its fields are stable.
+    Json,
+    /// The same as YAML.
+    Yaml,
+}
+
+/// How a plan is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum PlanFormat {
+    /// Tables for people.
+    #[default]
+    Table,
+    /// JSON; its fields are stable.
+    Json,
+    /// The same as YAML.
+    Yaml,
+    /// Markdown, for a change ticket.
+    Markdown,
+}
+
+/// Arguments of the commands that only read.
+#[derive(Debug, Args)]
+pub struct ReadArgs {
+    /// What is read.
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// How the answer is written.
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub output: Format,
+}
+
+/// Arguments of `explain`.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// egressip/NAME, egressservice/NAMESPACE/NAME or node/NAME.
+    #[arg(value_name = "OBJECT")]
+    pub object: String,
+    /// Only this address of the EgressIP.
+    #[arg(long, value_name = "ADDRESS")]
+    pub ip: Option<String>,
+    /// What is read.
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// How the answer is written.
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub output: Format,
+}
+
+/// Arguments of `plan`.
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    /// What is read.
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// The changes, which together make one new state.
+    #[command(flatten)]
+    pub changes: ChangeArgs,
+    /// How the answer is written.
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub output: PlanFormat,
+    /// Exit 2 if something moves.
+    #[arg(long)]
+    pub detailed_exitcode: bool,
+}
+
+/// Changes; each may be given several times.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Changes (each may be given several times; together they make one new state)")]
+pub struct ChangeArgs {
+    /// Create or replace the objects in a file or folder, as `kubectl apply` would.
+    #[arg(long, value_name = "FILE")]
+    pub apply: Vec<OsString>,
+    /// Delete an object: KIND/NAME or KIND/NAMESPACE/NAME.
+    #[arg(long, value_name = "OBJECT", value_delimiter = ',')]
+    pub delete: Vec<String>,
+    /// Set (k=v) or remove (k-) a label of a node.
+    #[arg(long, num_args = 2, value_names = ["node/NAME", "LABEL"], action = ArgAction::Append)]
+    pub label: Vec<String>,
+    /// As if the node were in no object's pool any more.
+    #[arg(long, value_name = "NODE", value_delimiter = ',')]
+    pub drain: Vec<String>,
+    /// The node is not Ready any more.
+    #[arg(long, value_name = "NODE", value_delimiter = ',')]
+    pub not_ready: Vec<String>,
+    /// The node does not answer probes any more.
+    #[arg(long, value_name = "NODE", value_delimiter = ',')]
+    pub unreachable: Vec<String>,
+}
+
+/// Arguments of `crds`.
+#[derive(Debug, Args)]
+pub struct CrdsArgs {
+    /// Also the one that a cloud's own controller brings, cut down to what Egret reads: for tests.
+    #[arg(long)]
+    pub all: bool,
+}

@@ -1,0 +1,147 @@
+//! The cluster as the sources have it, and what had to be assumed of it.
+
+use std::collections::BTreeMap;
+
+use egret_api::{Manifests, ObjectKey};
+use egret_core::{NodeName, Options, Platform, Reachability, Snapshot};
+
+use crate::args::{InputArgs, PlatformArg};
+use crate::input::{Diagnostic, Loaded, Origin, Progress, Severity, Source, load};
+use crate::nearest::did_you_mean;
+
+/// Why a command cannot answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// An object that the command line names is not in the input.
+    #[error("there is no {kind}/{name} in the input{hint}")]
+    NotFound {
+        /// The kind.
+        kind: String,
+        /// The name.
+        name: String,
+        /// The nearest names.
+        hint: String,
+    },
+    /// A text on the command line does not say what it should.
+    #[error("{text:?}: {why}")]
+    BadText {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// A cluster that was read.
+#[derive(Debug)]
+pub struct Cluster {
+    /// The objects as they were read.
+    pub manifests: Manifests,
+    /// Where each object came from.
+    pub origins: BTreeMap<ObjectKey, Origin>,
+    /// What they say, with what is assumed put in.
+    pub snapshot: Snapshot,
+    /// What is wrong with the input.
+    pub diagnostics: Vec<Diagnostic>,
+    /// What a dump cannot tell, and what was taken instead; one sentence each.
+    pub assumed: Vec<String>,
+    /// How many objects of other kinds were left out.
+    pub ignored: BTreeMap<String, usize>,
+    unreachable: Vec<NodeName>,
+}
+
+impl Cluster {
+    /// Reads the sources.
+    ///
+    /// # Errors
+    /// If an option names a node that is not there. What is wrong with the input itself is a diagnostic.
+    pub fn read(args: &InputArgs, progress: &dyn Progress) -> Result<Self, Refusal> {
+        let sources: Vec<Source> = args.sources.iter().cloned().map(Source::from).collect();
+        let Loaded { manifests, origins, ignored, diagnostics, .. } = load(&sources, progress);
+        let platform = match args.platform {
+            PlatformArg::Auto => manifests.platform_hint(),
+            PlatformArg::None => Platform::BareMetal,
+            PlatformArg::Aws | PlatformArg::Gcp | PlatformArg::Azure | PlatformArg::Openstack => Platform::Cloud,
+        };
+        let options = Options {
+            platform,
+            no_host_subnet: args.no_hostsubnet_nodes.clone(),
+            cordon_excludes: args.cordon_excludes,
+        };
+        let snapshot = Snapshot { options, ..Snapshot::default() };
+        let unreachable = args.assume_unreachable.iter().map(|name| name.as_str().into()).collect();
+        let assumed = assumed(args, platform);
+        let mut cluster = Self { manifests, origins, snapshot, diagnostics, assumed, ignored, unreachable };
+        cluster.snapshot = cluster.observe(&cluster.manifests.clone(), &BTreeMap::new());
+        for name in &cluster.unreachable {
+            find_node(&cluster.snapshot, name.as_str())?;
+        }
+        Ok(cluster)
+    }
+
+    /// What `manifests` say. Faults become diagnostics, those already known but once.
+    pub fn observe(&mut self, manifests: &Manifests, origins: &BTreeMap<ObjectKey, Origin>) -> Snapshot {
+        let observation = manifests.observe(&self.snapshot.options);
+        for (key, fault) in &observation.faults {
+            let Some(origin) = origins.get(key).or_else(|| self.origins.get(key)) else { continue };
+            let diagnostic = Diagnostic::of_fault(origin, fault).with_object(key.to_string());
+            let known = |other: &Diagnostic| {
+                (other.message(), other.file(), other.line(), other.column())
+                    == (diagnostic.message(), diagnostic.file(), diagnostic.line(), diagnostic.column())
+            };
+            if !self.diagnostics.iter().any(known) {
+                self.diagnostics.push(diagnostic);
+            }
+        }
+        let mut snapshot = observation.snapshot;
+        for name in &self.unreachable {
+            if let Some(node) = snapshot.nodes.get_mut(name) {
+                node.reachability = Reachability::Unreachable;
+            }
+        }
+        snapshot
+    }
+
+    /// Whether some of the input could not be used.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(|diagnostic| diagnostic.severity() == Severity::Error)
+    }
+}
+
+/// The node of that name.
+///
+/// # Errors
+/// The nearest names, if there is none.
+pub fn find_node(snapshot: &Snapshot, name: &str) -> Result<NodeName, Refusal> {
+    let wanted = NodeName::from(name);
+    if snapshot.nodes.contains_key(&wanted) {
+        return Ok(wanted);
+    }
+    let hint = did_you_mean(name, snapshot.nodes.keys().map(NodeName::as_str));
+    Err(Refusal::NotFound { kind: "node".to_owned(), name: name.to_owned(), hint })
+}
+
+fn assumed(args: &InputArgs, platform: Platform) -> Vec<String> {
+    let but = match args.assume_unreachable.as_slice() {
+        [] => String::new(),
+        names => format!(" but {}", names.join(", ")),
+    };
+    let place = match (args.platform, platform) {
+        (PlatformArg::Auto, Platform::BareMetal) => "bare metal, for no node has a cloud's annotation",
+        (PlatformArg::Auto, Platform::Cloud) => "a cloud, for a node has its annotation",
+        (_, Platform::BareMetal) => "bare metal, as given",
+        (_, Platform::Cloud) => "a cloud, as given",
+    };
+    let ignored = match &args.no_hostsubnet_nodes {
+        None => "no node is without an OVN host subnet (--no-hostsubnet-nodes)".to_owned(),
+        Some(selector) => format!("nodes that match {selector} have no OVN host subnet and are ignored"),
+    };
+    let cordon = if args.cordon_excludes { "a cordoned node hosts nothing" } else { "a cordon moves nothing (--cordon-excludes)" };
+    vec![
+        format!("every Ready node{but} answers probes (--assume-unreachable)"),
+        format!("the cluster runs on {place} (--platform)"),
+        ignored,
+        cordon.to_owned(),
+    ]
+}

@@ -1,0 +1,156 @@
+//! The commands: from a cluster to what is told about it.
+
+pub(crate) mod audit;
+pub(crate) mod explain;
+pub(crate) mod explain_node;
+pub(crate) mod plan;
+pub(crate) mod status;
+
+use egret_core::{Address, EgressIp, EventReason};
+use egret_placement::{Explainer, NodeReason, Outcome};
+use serde::Serialize;
+
+/// What a command answers.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// For standard output.
+    pub(crate) text: String,
+    /// Whether something moves, or an invariant is broken.
+    pub(crate) positive: bool,
+}
+
+/// A reason, as machines read it and as people do.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Reason {
+    /// The name of the reason.
+    pub(crate) name: &'static str,
+    /// The number of the rule in docs/placement.md.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rule: Option<&'static str>,
+    /// The reason in words.
+    pub(crate) text: String,
+}
+
+impl Reason {
+    /// The words, with the rule in front where there is one.
+    pub(crate) fn line(&self) -> String {
+        match self.rule {
+            Some(rule) => format!("{rule} {}", self.text),
+            None => self.text.clone(),
+        }
+    }
+}
+
+impl From<&NodeReason> for Reason {
+    fn from(reason: &NodeReason) -> Self {
+        Self { name: reason.name(), rule: Some(reason.rule()), text: reason.to_string() }
+    }
+}
+
+/// So many nodes have this reason for not taking an address.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct NodesWithReason {
+    /// How many.
+    pub(crate) count: usize,
+    /// The reason.
+    #[serde(flatten)]
+    pub(crate) reason: Reason,
+}
+
+/// An address that has no node, and why.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Unassigned {
+    /// The object.
+    pub(crate) object: String,
+    /// The address, or the entry that is none.
+    pub(crate) address: String,
+    /// The reason.
+    #[serde(flatten)]
+    pub(crate) reason: Reason,
+    /// What stands against it on the nodes, most nodes first; empty where the address itself is refused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) nodes: Vec<NodesWithReason>,
+}
+
+impl Unassigned {
+    /// How many different reasons of nodes are told in a line.
+    const TOLD: usize = 3;
+
+    /// The reason in one line.
+    pub(crate) fn line(&self) -> String {
+        if self.nodes.is_empty() {
+            return self.reason.line();
+        }
+        let told = self.nodes.iter().take(Self::TOLD).map(|nodes| {
+            let count = crate::report::count(nodes.count, "node");
+            format!("{count}: {}", nodes.reason.line())
+        });
+        let mut parts: Vec<String> = told.collect();
+        if let Some(more) = self.nodes.len().checked_sub(Self::TOLD).filter(|more| *more > 0) {
+            parts.push(format!("and {more} more reasons"));
+        }
+        format!("{}; {}", self.reason.text, parts.join("; "))
+    }
+}
+
+/// Every address of `object` that has no node by `outcomes`, and why.
+pub(crate) fn unassigned(
+    explainer: &Explainer<'_>,
+    object: &EgressIp,
+    outcomes: &[(Address, Outcome)],
+    reasons: &std::collections::BTreeSet<EventReason>,
+) -> Vec<Unassigned> {
+    let name = format!("egressip/{}", object.name);
+    let mut found = Vec::new();
+    for invalid in &object.invalid {
+        let reason = Reason { name: "Invalid", rule: Some("A1"), text: invalid.fault.to_string() };
+        found.push(Unassigned { object: name.clone(), address: invalid.text.clone(), reason, nodes: Vec::new() });
+    }
+    for (address, outcome) in outcomes {
+        let (reason, nodes) = match outcome {
+            Outcome::Kept(_) | Outcome::Placed(_) => continue,
+            Outcome::Refused(reason) => {
+                (Reason { name: reason.name(), rule: Some(reason.rule()), text: reason.to_string() }, Vec::new())
+            }
+            Outcome::Unplaced => (unplaced(reasons), nodes_against(explainer, object, *address)),
+        };
+        found.push(Unassigned { object: name.clone(), address: address.to_string(), reason, nodes });
+    }
+    found
+}
+
+fn nodes_against(explainer: &Explainer<'_>, object: &EgressIp, address: Address) -> Vec<NodesWithReason> {
+    let summary = explainer.summary(object, address).into_iter();
+    summary.map(|(reason, count)| NodesWithReason { count, reason: (&reason).into() }).collect()
+}
+
+/// The event reason that tells why no node took an address.
+fn unplaced(reasons: &std::collections::BTreeSet<EventReason>) -> Reason {
+    let (reason, text) = [
+        (EventReason::InvalidEgressNodeSelector, "the selector does not compile, so nothing new is placed"),
+        (EventReason::NoMatchingNodeFound, "no node matches the selector"),
+        (EventReason::MatchingNodesUnavailable, "nodes match the selector, none of them is available"),
+        (EventReason::UnassignedRequest, "available nodes match the selector, none of them can take it"),
+    ]
+    .into_iter()
+    .find(|(reason, _)| reasons.contains(reason))
+    .map_or(("WaitingForProbe", "a matching node waits for its first probe"), |(reason, text)| (reason.as_str(), text));
+    Reason { name: reason, rule: None, text: text.to_owned() }
+}
+
+/// Serialises `model` as JSON, with a line break at the end.
+pub(crate) fn json(model: &impl Serialize) -> anyhow::Result<String> {
+    let mut text = serde_json::to_string_pretty(model)?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// Serialises `model` as YAML.
+pub(crate) fn yaml(model: &impl Serialize) -> anyhow::Result<String> {
+    Ok(serde_saphyr::to_string(model)?)
+}
+
+/// The section that every answer ends with.
+pub(crate) fn assumed_section(assumed: &[String]) -> crate::report::Section {
+    crate::report::Section::new("ASSUMED").notes(assumed.iter().cloned())
+}

@@ -1,0 +1,3 @@
+//! The commands of `egret`.
+
+pub mod input;
