@@ -302,6 +302,14 @@ mod tests {
     }
 
     #[test]
+    fn a_bad_pod_subnet_costs_only_itself() {
+        let value = json!({"metadata": {"name": "a"}, "spec": {"podCIDRs": ["garbage", "10.0.0.0/24"]}});
+        let converted = from_value(&value, Platform::BareMetal);
+        assert_eq!(texts(&converted.faults), ["spec.podCIDRs[0]: \"garbage\" is not a prefix"]);
+        assert_eq!(texts(&converted.object.unwrap().pod_subnets), ["10.0.0.0/24"]);
+    }
+
+    #[test]
     fn a_node_is_ready_only_if_its_condition_is_true() {
         let ready = |conditions: Value| {
             let value = json!({"metadata": {"name": "a"}, "status": {"conditions": conditions}});
