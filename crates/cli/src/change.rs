@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use egret_api::{Inserted, Kind, Manifests, ObjectKey};
-use egret_core::{NodeName, Reachability, Selector, Snapshot};
+use egret_core::{Node, NodeName, Reachability, Selector, Snapshot};
 use egret_placement::Decision;
 
 use crate::args::ChangeArgs;
@@ -23,7 +23,7 @@ struct Label {
 ///
 /// # Errors
 /// If a change names what is not there, or does not say what it should. Faulty files become diagnostics of `cluster`.
-pub fn change(
+pub(crate) fn change(
     cluster: &mut Cluster,
     changes: &ChangeArgs,
     settled: &Decision,
@@ -48,21 +48,29 @@ pub fn change(
             };
         }
     }
-    let nodes: [(&str, &[String], fn(&mut egret_core::Node)); 3] = [
-        ("drain", &changes.drain, |node| node.drained = true),
-        ("not ready:", &changes.not_ready, |node| node.ready = false),
-        ("unreachable:", &changes.unreachable, |node| node.reachability = Reachability::Unreachable),
-    ];
-    for (word, names, effect) in nodes {
-        for name in names {
-            let name = find_node(&snapshot, name)?;
-            if let Some(node) = snapshot.nodes.get_mut(&name) {
-                effect(node);
-            }
-            told.push(format!("{word} node/{name}"));
-        }
-    }
+    on_nodes(&mut snapshot, &mut told, "drain", &changes.drain, |node| node.drained = true)?;
+    on_nodes(&mut snapshot, &mut told, "not ready:", &changes.not_ready, |node| node.ready = false)?;
+    on_nodes(&mut snapshot, &mut told, "unreachable:", &changes.unreachable, |node| {
+        node.reachability = Reachability::Unreachable;
+    })?;
     Ok((snapshot, told))
+}
+
+fn on_nodes(
+    snapshot: &mut Snapshot,
+    told: &mut Vec<String>,
+    word: &str,
+    names: &[String],
+    effect: impl Fn(&mut Node),
+) -> Result<(), Refusal> {
+    for name in names {
+        let name = find_node(snapshot, name)?;
+        if let Some(node) = snapshot.nodes.get_mut(&name) {
+            effect(node);
+        }
+        told.push(format!("{word} node/{name}"));
+    }
+    Ok(())
 }
 
 fn apply(
@@ -141,7 +149,7 @@ fn delete(changes: &ChangeArgs, manifests: &mut Manifests, told: &mut Vec<String
 }
 
 /// `name`, or `namespace/name`.
-pub fn name_of(key: &ObjectKey) -> String {
+pub(crate) fn name_of(key: &ObjectKey) -> String {
     match &key.namespace {
         Some(namespace) => format!("{namespace}/{}", key.name),
         None => key.name.clone(),
@@ -152,7 +160,7 @@ pub fn name_of(key: &ObjectKey) -> String {
 ///
 /// # Errors
 /// What is wrong with the text.
-pub fn object_key(text: &str) -> Result<ObjectKey, Refusal> {
+pub(crate) fn object_key(text: &str) -> Result<ObjectKey, Refusal> {
     let bad = |why: String| Refusal::BadText { text: text.to_owned(), why };
     let Some((kind, name)) = text.split_once('/') else {
         return Err(bad("write KIND/NAME, for example egressip/tenant-a".to_owned()));

@@ -11,7 +11,7 @@ use crate::nearest::did_you_mean;
 
 /// Why a command cannot answer.
 #[derive(Debug, thiserror::Error)]
-pub enum Refusal {
+pub(crate) enum Refusal {
     /// An object that the command line names is not in the input.
     #[error("there is no {kind}/{name} in the input{hint}")]
     NotFound {
@@ -34,7 +34,7 @@ pub enum Refusal {
 
 /// A cluster that was read.
 #[derive(Debug)]
-pub struct Cluster {
+pub(crate) struct Cluster {
     /// The objects as they were read.
     pub manifests: Manifests,
     /// Where each object came from.
@@ -55,7 +55,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If an option names a node that is not there. What is wrong with the input itself is a diagnostic.
-    pub fn read(args: &InputArgs, progress: &dyn Progress) -> Result<Self, Refusal> {
+    pub(crate) fn read(args: &InputArgs, progress: &dyn Progress) -> Result<Self, Refusal> {
         let sources: Vec<Source> = args.sources.iter().cloned().map(Source::from).collect();
         let Loaded { manifests, origins, ignored, diagnostics, .. } = load(&sources, progress);
         let platform = match args.platform {
@@ -80,7 +80,7 @@ impl Cluster {
     }
 
     /// What `manifests` say. Faults become diagnostics, those already known but once.
-    pub fn observe(&mut self, manifests: &Manifests, origins: &BTreeMap<ObjectKey, Origin>) -> Snapshot {
+    pub(crate) fn observe(&mut self, manifests: &Manifests, origins: &BTreeMap<ObjectKey, Origin>) -> Snapshot {
         let observation = manifests.observe(&self.snapshot.options);
         for (key, fault) in &observation.faults {
             let Some(origin) = origins.get(key).or_else(|| self.origins.get(key)) else { continue };
@@ -104,7 +104,7 @@ impl Cluster {
 
     /// Whether some of the input could not be used.
     #[must_use]
-    pub fn has_errors(&self) -> bool {
+    pub(crate) fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(|diagnostic| diagnostic.severity() == Severity::Error)
     }
 }
@@ -113,7 +113,7 @@ impl Cluster {
 ///
 /// # Errors
 /// The nearest names, if there is none.
-pub fn find_node(snapshot: &Snapshot, name: &str) -> Result<NodeName, Refusal> {
+pub(crate) fn find_node(snapshot: &Snapshot, name: &str) -> Result<NodeName, Refusal> {
     let wanted = NodeName::from(name);
     if snapshot.nodes.contains_key(&wanted) {
         return Ok(wanted);
@@ -137,7 +137,11 @@ fn assumed(args: &InputArgs, platform: Platform) -> Vec<String> {
         None => "no node is without an OVN host subnet (--no-hostsubnet-nodes)".to_owned(),
         Some(selector) => format!("nodes that match {selector} have no OVN host subnet and are ignored"),
     };
-    let cordon = if args.cordon_excludes { "a cordoned node hosts nothing" } else { "a cordon moves nothing (--cordon-excludes)" };
+    let cordon = if args.cordon_excludes {
+        "a cordoned node hosts nothing"
+    } else {
+        "a cordon moves nothing (--cordon-excludes)"
+    };
     vec![
         format!("every Ready node{but} answers probes (--assume-unreachable)"),
         format!("the cluster runs on {place} (--platform)"),

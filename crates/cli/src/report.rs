@@ -1,5 +1,7 @@
 //! What a command has to say, as sections of notes and tables; written for a terminal or as Markdown.
 
+use std::fmt::Write as _;
+
 use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
 
 /// How the terminal wants it.
@@ -91,13 +93,13 @@ pub(crate) fn terminal(sections: &[Section], style: Style) -> String {
         }
         let title = &section.title;
         if style.colour {
-            text.push_str(&format!("\x1b[1m{title}\x1b[0m\n"));
+            let _ = writeln!(text, "\x1b[1m{title}\x1b[0m");
         } else {
-            text.push_str(&format!("{title}\n"));
+            let _ = writeln!(text, "{title}");
         }
         for note in &section.notes {
             for line in wrap(note, style.width) {
-                text.push_str(&format!("  {line}\n"));
+                let _ = writeln!(text, "  {line}");
             }
         }
         if let Some(grid) = &section.grid {
@@ -109,7 +111,7 @@ pub(crate) fn terminal(sections: &[Section], style: Style) -> String {
 
 fn table(grid: &Grid, style: Style) -> String {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_header(grid.headers.iter().map(|header| Cell::new(header)));
+    table.load_style(presets::NOTHING).set_header(grid.headers.iter().map(Cell::new));
     match style.width {
         Some(width) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width.saturating_sub(1)),
         None => table.set_content_arrangement(ContentArrangement::Disabled),
@@ -127,7 +129,11 @@ fn table(grid: &Grid, style: Style) -> String {
             Tone::Bad => Cell::new(text).fg(Color::Red).add_attribute(Attribute::Bold),
         }));
     }
-    table.trim_fmt().lines().map(|line| format!(" {line}\n")).collect()
+    let mut text = String::new();
+    for line in table.trim_fmt().lines() {
+        let _ = writeln!(text, " {line}");
+    }
+    text
 }
 
 /// Breaks a note at spaces, so that it fits behind two columns of margin.
@@ -152,9 +158,9 @@ pub(crate) fn markdown(title: &str, sections: &[Section]) -> String {
     let escape = |text: &str| text.replace('\\', "\\\\").replace('|', "\\|").replace('<', "\\<").replace('\n', " ");
     let mut text = format!("# {}\n", escape(title));
     for section in sections {
-        text.push_str(&format!("\n## {}\n", escape(&section.title)));
+        let _ = writeln!(text, "\n## {}", escape(&section.title));
         for note in &section.notes {
-            text.push_str(&format!("\n- {}", escape(note)));
+            let _ = write!(text, "\n- {}", escape(note));
         }
         if !section.notes.is_empty() {
             text.push('\n');

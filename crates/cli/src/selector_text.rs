@@ -6,7 +6,7 @@ use egret_core::Selector;
 ///
 /// # Errors
 /// What is wrong, in one sentence.
-pub fn parse(text: &str) -> Result<Selector, String> {
+pub(crate) fn parse(text: &str) -> Result<Selector, String> {
     let mut expressions: Vec<(&str, &str, Vec<&str>)> = Vec::new();
     for part in split(text)? {
         expressions.push(requirement(part)?);

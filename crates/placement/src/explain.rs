@@ -118,6 +118,14 @@ impl<'a> Explainer<'a> {
             .any(|node| hosting(node, address) == Some(NetworkKind::Secondary) && self.new_here(object, node).is_ok())
     }
 
+    /// Why `node` takes no new address, whatever the object and the address: N1, N3 to N5, or that it is drained.
+    #[must_use]
+    pub fn fitness(&self, node: &Node) -> Option<NodeReason> {
+        let options = &self.snapshot.options;
+        let fit = n1(node, options).and(n2_drained(node)).and(n3(node)).and(n4(node, options)).and(n5(node));
+        fit.err()
+    }
+
     /// N1 to N5 for something new.
     fn new_here(&self, object: &EgressIp, node: &Node) -> Result<(), NodeReason> {
         let options = &self.snapshot.options;

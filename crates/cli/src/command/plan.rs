@@ -1,0 +1,215 @@
+//! `egret plan`: what a change would move.
+
+use std::collections::BTreeSet;
+
+use egret_core::{Host, NodeName, Snapshot};
+use egret_placement::{Decision, Explainer, Move, Subject, decide, event_reasons, moves, pending};
+use serde::Serialize;
+
+use super::{Answer, Reason, Unassigned, assumed_section, json, unassigned, yaml};
+use crate::args::{PlanArgs, PlanFormat};
+use crate::change::change;
+use crate::cluster::{Cluster, Refusal};
+use crate::input::Progress;
+use crate::report::{self, Grid, Section, Style, Tone, cell, count, toned};
+
+/// The plan, as machines read it.
+#[derive(Debug, Serialize)]
+struct Plan {
+    /// The changes that were planned.
+    changes: Vec<String>,
+    /// What they move.
+    moves: Vec<MoveLine>,
+    /// What has no node after them.
+    unassigned: Vec<Unassigned>,
+    /// Services without a host after them.
+    unhosted: Vec<Unhosted>,
+    /// What the controller would change in the recorded state without them.
+    pending: Vec<MoveLine>,
+    /// What each node holds before and after; nodes that hold nothing at both times are left out.
+    load: Vec<Load>,
+    /// What was assumed.
+    assumed: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct MoveLine {
+    object: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
+    from: Option<String>,
+    to: Option<String>,
+    cause: Reason,
+}
+
+#[derive(Debug, Serialize)]
+struct Unhosted {
+    object: String,
+    #[serde(flatten)]
+    reason: Reason,
+}
+
+#[derive(Debug, Serialize)]
+struct Load {
+    node: String,
+    addresses_before: u32,
+    addresses_after: u32,
+    services_before: u32,
+    services_after: u32,
+}
+
+/// Plans the changes.
+pub(crate) fn run(
+    cluster: &mut Cluster,
+    args: &PlanArgs,
+    style: Style,
+    progress: &dyn Progress,
+) -> anyhow::Result<Answer> {
+    let plan = plan(cluster, args, progress)?;
+    let text = match args.output {
+        PlanFormat::Json => json(&plan)?,
+        PlanFormat::Yaml => yaml(&plan)?,
+        PlanFormat::Table => report::terminal(&sections(&plan), style),
+        PlanFormat::Markdown => report::markdown(&title(&plan), &sections(&plan)),
+    };
+    // Without changes the pending part is the answer.
+    let told = if plan.changes.is_empty() { &plan.pending } else { &plan.moves };
+    Ok(Answer { text, positive: !told.is_empty() })
+}
+
+fn plan(cluster: &mut Cluster, args: &PlanArgs, progress: &dyn Progress) -> Result<Plan, Refusal> {
+    let now = cluster.snapshot.clone();
+    let settled = decide(&now);
+    let (then, changes) = change(cluster, &args.changes, &settled, progress)?;
+    let after = decide(&then);
+    let explainer = Explainer::new(&then, &after);
+    let mut unplaced = Vec::new();
+    for object in then.egress_ips.values() {
+        let outcomes = after.egress_ips.get(&object.name).map_or(&[][..], Vec::as_slice);
+        let reasons = event_reasons(&then, &after, &object.name);
+        unplaced.extend(unassigned(&explainer, object, outcomes, &reasons));
+    }
+    let unhosted = after.egress_services.keys().filter_map(|key| {
+        let reason = explainer.no_host(key)?;
+        let reason = Reason { name: reason.name(), rule: Some(reason.rule()), text: reason.to_string() };
+        Some(Unhosted { object: format!("egressservice/{key}"), reason })
+    });
+    Ok(Plan {
+        changes,
+        moves: moves((&now, &settled), (&then, &after)).iter().map(MoveLine::from).collect(),
+        unassigned: unplaced,
+        unhosted: unhosted.collect(),
+        pending: pending(&now, &settled).iter().map(MoveLine::from).collect(),
+        load: loads((&now, &settled), (&then, &after)),
+        assumed: cluster.assumed.clone(),
+    })
+}
+
+impl From<&Move> for MoveLine {
+    fn from(moved: &Move) -> Self {
+        let (object, address) = match &moved.subject {
+            Subject::Address(name, address) => (format!("egressip/{name}"), Some(address.to_string())),
+            Subject::Service(key) => (format!("egressservice/{key}"), None),
+        };
+        let host = |host: &Host| (*host != Host::None).then(|| host.to_string());
+        let cause = Reason { name: moved.cause.name(), rule: moved.cause.rule(), text: moved.to_string() };
+        Self { object, address, from: host(&moved.from), to: host(&moved.to), cause }
+    }
+}
+
+fn loads(before: (&Snapshot, &Decision), after: (&Snapshot, &Decision)) -> Vec<Load> {
+    let (old, new) = (Explainer::new(before.0, before.1), Explainer::new(after.0, after.1));
+    let names: BTreeSet<&NodeName> = before.0.nodes.keys().chain(after.0.nodes.keys()).collect();
+    let load = |node: &NodeName| Load {
+        node: node.to_string(),
+        addresses_before: old.load(node),
+        addresses_after: new.load(node),
+        services_before: old.services(node),
+        services_after: new.services(node),
+    };
+    let holds =
+        |load: &Load| load.addresses_before + load.addresses_after + load.services_before + load.services_after > 0;
+    names.into_iter().map(load).filter(holds).collect()
+}
+
+fn title(plan: &Plan) -> String {
+    if plan.changes.is_empty() { "Egress plan: as it is".to_owned() } else { "Egress plan".to_owned() }
+}
+
+fn sections(plan: &Plan) -> Vec<Section> {
+    let mut sections = Vec::new();
+    if plan.changes.is_empty() {
+        sections.push(pending_section(plan));
+    } else {
+        sections.push(Section::new("CHANGE").notes(plan.changes.iter().cloned()));
+        let moves = match plan.moves.len() {
+            0 => Section::new("MOVES").note("nothing moves"),
+            moves => Section::new(format!("MOVES ({moves})")),
+        };
+        sections.push(moves.grid(moves_grid(&plan.moves)));
+    }
+    if !plan.unassigned.is_empty() || !plan.unhosted.is_empty() {
+        sections.push(unassigned_section(plan));
+    }
+    if !plan.changes.is_empty() && !plan.pending.is_empty() {
+        sections.push(pending_section(plan));
+    }
+    if !plan.load.is_empty() {
+        sections.push(load_section(plan));
+    }
+    sections.push(assumed_section(&plan.assumed));
+    sections
+}
+
+fn pending_section(plan: &Plan) -> Section {
+    match plan.pending.len() {
+        0 => Section::new("PENDING").note("nothing: the recorded state is what the controller would decide"),
+        pending => Section::new(format!("PENDING ({pending})"))
+            .note("the controller changes this in the recorded state, whatever is planned")
+            .grid(moves_grid(&plan.pending)),
+    }
+}
+
+fn moves_grid(moves: &[MoveLine]) -> Grid {
+    let mut grid = Grid::new(&["OBJECT", "ADDRESS", "FROM", "TO", "WHY"]);
+    for line in moves {
+        let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+        let to = if line.to.is_some() { Tone::Change } else { Tone::Bad };
+        grid.row([
+            cell(&line.object),
+            cell(text(&line.address)),
+            cell(text(&line.from)),
+            toned(text(&line.to), to),
+            cell(line.cause.line()),
+        ]);
+    }
+    grid
+}
+
+fn unassigned_section(plan: &Plan) -> Section {
+    let mut grid = Grid::new(&["OBJECT", "ADDRESS", "WHY"]);
+    for line in &plan.unassigned {
+        grid.row([cell(&line.object), toned(&line.address, Tone::Bad), cell(line.line())]);
+    }
+    for line in &plan.unhosted {
+        grid.row([cell(&line.object), toned("-", Tone::Bad), cell(line.reason.line())]);
+    }
+    let when = if plan.changes.is_empty() { "UNASSIGNED" } else { "UNASSIGNED AFTERWARDS" };
+    Section::new(format!("{when} ({})", plan.unassigned.len() + plan.unhosted.len())).grid(grid)
+}
+
+fn load_section(plan: &Plan) -> Section {
+    let mut grid = Grid::new(&["NODE", "ADDRESSES", "AFTER", "SERVICES", "AFTER"]);
+    for load in &plan.load {
+        let tone = |before, after| if before == after { Tone::Plain } else { Tone::Change };
+        grid.row([
+            cell(&load.node),
+            cell(load.addresses_before.to_string()),
+            toned(load.addresses_after.to_string(), tone(load.addresses_before, load.addresses_after)),
+            cell(load.services_before.to_string()),
+            toned(load.services_after.to_string(), tone(load.services_before, load.services_after)),
+        ]);
+    }
+    let section = Section::new(format!("LOAD ({})", count(plan.load.len(), "node")));
+    section.note("before and after; nodes that hold nothing at both times are left out").grid(grid)
+}
