@@ -27,13 +27,16 @@ impl File {
         &self.text
     }
 
-    /// The line that holds this byte, from 0, and where it begins.
-    fn line_at(&self, offset: usize) -> (usize, usize) {
+    /// The number of the line that holds this byte, from 0, and the line's range without its end.
+    fn line_at(&self, offset: usize) -> (usize, Range<usize>) {
         let lines = self.lines.get_or_init(|| {
             std::iter::once(0).chain(self.text.match_indices('\n').map(|(newline, _)| newline + 1)).collect()
         });
-        let line = lines.partition_point(|&start| start <= offset).saturating_sub(1);
-        (line, lines.get(line).copied().unwrap_or_default())
+        let number = lines.partition_point(|&start| start <= offset).saturating_sub(1);
+        let start = lines.get(number).copied().unwrap_or_default();
+        let end = lines.get(number + 1).map_or(self.text.len(), |next| next - 1);
+        let line = self.text.get(start..end).unwrap_or_default();
+        (number, start..start + line.strip_suffix('\r').unwrap_or(line).len())
     }
 }
 
@@ -41,6 +44,9 @@ impl File {
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     file: Arc<File>,
+    /// From 0.
+    number: usize,
+    line: Range<usize>,
     span: Range<usize>,
 }
 
@@ -49,10 +55,10 @@ impl Place {
     pub(crate) fn new(file: &Arc<File>, span: Range<usize>) -> Self {
         let text = file.text();
         let start = text.floor_char_boundary(span.start.min(text.len()));
-        let rest = text.get(start..).unwrap_or_default();
-        let line_end = start + rest.find(['\n', '\r']).unwrap_or(rest.len());
-        let end = text.ceil_char_boundary(span.end.clamp(start, line_end));
-        Self { file: Arc::clone(file), span: start..end }
+        let (number, line) = file.line_at(start);
+        let start = start.min(line.end);
+        let end = text.ceil_char_boundary(span.end.clamp(start, line.end));
+        Self { file: Arc::clone(file), number, line, span: start..end }
     }
 
     pub(crate) fn file(&self) -> &Arc<str> {
@@ -61,7 +67,7 @@ impl Place {
 
     /// From 1; `None` where the file has no text to point into.
     pub(crate) fn line(&self) -> Option<usize> {
-        (!self.file.text().is_empty()).then(|| self.file.line_at(self.span.start).0 + 1)
+        (!self.file.text().is_empty()).then_some(self.number + 1)
     }
 
     /// In characters, from 1.
@@ -71,8 +77,7 @@ impl Place {
 
     /// The text of the line up to the span.
     pub(crate) fn before(&self) -> &str {
-        let (_, start) = self.file.line_at(self.span.start);
-        self.file.text().get(start..self.span.start).unwrap_or_default()
+        self.file.text().get(self.line.start..self.span.start).unwrap_or_default()
     }
 
     /// The text of the span.
@@ -82,8 +87,7 @@ impl Place {
 
     /// The text of the line behind the span.
     pub(crate) fn after(&self) -> &str {
-        let rest = self.file.text().get(self.span.end..).unwrap_or_default();
-        rest.split(['\n', '\r']).next().unwrap_or_default()
+        self.file.text().get(self.span.end..self.line.end).unwrap_or_default()
     }
 }
 
