@@ -16,7 +16,7 @@ pub enum Outcome {
     Kept(NodeName),
     /// The address gets this node now.
     Placed(NodeName),
-    /// The address itself is refused (A2, A3).
+    /// The address itself is refused (A2 to A4).
     Refused(AddressReason),
     /// No node can host the address now (N1 to N9).
     Unplaced,
@@ -139,9 +139,10 @@ impl Decision {
     }
 
     fn record_egress_ip(&self, snapshot: &mut Snapshot, name: &EgressIpName) {
+        let Some(object) = snapshot.egress_ips.get(name) else { return };
+        let old = snapshot.present(object);
         let Some(object) = snapshot.egress_ips.get_mut(name) else { return };
-        let items = self.items(name);
-        let old = std::mem::replace(&mut object.recorded, items);
+        object.recorded = self.items(name);
         for item in &object.recorded {
             snapshot.departed.remove(&(item.address, item.node.clone()));
         }

@@ -71,7 +71,13 @@ pub(crate) struct Election {
 }
 
 impl Election {
-    pub(crate) fn update_service(&mut self, snapshot: &Snapshot, key: &ServiceKey, index: &mut SelectorIndex) {
+    /// Takes over what has changed; returns a selector that is nobody's now, whose number may come to mean another.
+    pub(crate) fn update_service(
+        &mut self,
+        snapshot: &Snapshot,
+        key: &ServiceKey,
+        index: &mut SelectorIndex,
+    ) -> Option<SelectorId> {
         self.stale = true;
         let object = snapshot.egress_services.get(key);
         let selector = object.and_then(|object| object.selector.compiled()).map(|selector| index.acquire(selector));
@@ -87,9 +93,7 @@ impl Election {
             Some(slot) => self.services.insert(key.clone(), slot),
             None => self.services.remove(key),
         };
-        if let Some(selector) = old.and_then(|slot| slot.selector) {
-            index.release(selector);
-        }
+        old.and_then(|slot| slot.selector).filter(|selector| index.release(*selector))
     }
 
     pub(crate) fn update_node(&mut self, number: usize, node: Option<&Node>, options: &Options) {

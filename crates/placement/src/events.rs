@@ -28,7 +28,7 @@ pub fn event_reasons(snapshot: &Snapshot, decision: &Decision, name: &EgressIpNa
             Outcome::Refused(AddressReason::ConflictsWithHost(_)) => {
                 reasons.insert(EventReason::EgressIpConflict);
             }
-            Outcome::Refused(AddressReason::HeldByAnother(_)) => {
+            Outcome::Refused(AddressReason::HeldByAnother(_) | AddressReason::HeldInCloud) => {
                 reasons.insert(EventReason::UnsupportedRequest);
             }
             Outcome::Unplaced => reasons.extend(unplaced(snapshot, object)),

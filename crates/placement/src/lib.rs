@@ -1,6 +1,6 @@
 //! Which node holds which address, and why.
 //!
-//! The rules are numbered in `docs/placement.md`: A1 to A3 judge an address, N1 to N9 a node, C1 to C3 are the choice,
+//! The rules are numbered in `docs/placement.md`: A1 to A4 judge an address, N1 to N9 a node, C1 to C3 are the choice,
 //! S1 to S6 elect the host of an EgressService. Code and tests cite the numbers.
 //!
 //! This crate knows nothing of Kubernetes' JSON, of watches, or of time: a [`Snapshot`](egret_core::Snapshot) goes in,

@@ -59,6 +59,8 @@ pub struct Placer {
     open: FxHashSet<ObjectId>,
     /// Addresses that more than one object asks for.
     contested: FxHashSet<Address>,
+    /// Holders of a contested address that lost their node and found no other in this decision: they hold no more (A3).
+    let_go: FxHashSet<(ObjectId, Address)>,
     decision: Decision,
 }
 
@@ -86,6 +88,7 @@ impl Placer {
             dirty: FxHashSet::default(),
             open: FxHashSet::default(),
             contested: FxHashSet::default(),
+            let_go: FxHashSet::default(),
             decision: Decision::default(),
         };
         // Selectors first: a node is then filed once, under all keys that matter.
@@ -93,7 +96,7 @@ impl Placer {
             placer.update_egress_ip(snapshot, object);
         }
         for key in snapshot.egress_services.keys() {
-            placer.election.update_service(snapshot, key, &mut placer.nodes.index);
+            placer.update_service(snapshot, key);
         }
         for name in snapshot.nodes.keys() {
             placer.update_node(snapshot, name);
@@ -115,7 +118,7 @@ impl Placer {
             match touched {
                 Touched::Node(name) => self.update_node(snapshot, name),
                 Touched::EgressIp(name) => self.update_egress_ip(snapshot, name),
-                Touched::Service(key) => self.election.update_service(snapshot, key, &mut self.nodes.index),
+                Touched::Service(key) => self.update_service(snapshot, key),
                 Touched::Cloud(address) => self.update_cloud(snapshot, *address),
                 Touched::Departed(address) => self.update_departed(snapshot, *address),
             }
@@ -124,6 +127,7 @@ impl Placer {
 
     /// The decision about everything seen so far.
     pub fn decide(&mut self) -> &Decision {
+        self.let_go.clear();
         for address in std::mem::take(&mut self.contested) {
             let claimants = self.objects.claimants(address);
             if claimants.len() > 1 {
@@ -131,8 +135,26 @@ impl Placer {
                 self.contested.insert(address);
             }
         }
-        let mut changed: Vec<ObjectId> = self.dirty.drain().filter(|id| self.objects.contains(*id)).collect();
-        for id in &changed {
+        let mut changed: FxHashSet<ObjectId> = FxHashSet::default();
+        loop {
+            changed.extend(self.judge_dirty());
+            self.choose();
+            if !self.let_go_of_contested() {
+                break;
+            }
+        }
+        changed.extend(&self.open);
+        for id in changed {
+            self.tell(id);
+        }
+        self.election.decide(&self.nodes, &mut self.decision.egress_services);
+        &self.decision
+    }
+
+    /// Judges what is dirty again and returns it.
+    fn judge_dirty(&mut self) -> Vec<ObjectId> {
+        let dirty: Vec<ObjectId> = self.dirty.drain().filter(|id| self.objects.contains(*id)).collect();
+        for id in &dirty {
             self.refresh(*id);
             let open = |slot: &AddressSlot| matches!(slot.standing, Standing::Open | Standing::Placed(_));
             if self.objects.slot(*id).addresses.iter().any(open) {
@@ -141,13 +163,26 @@ impl Placer {
                 self.open.remove(id);
             }
         }
-        self.choose();
-        changed.extend(&self.open);
-        for id in changed {
-            self.tell(id);
+        dirty
+    }
+
+    /// A3: a holder that lost its node and found no other lets go, and the next claimant is served in the same decision.
+    fn let_go_of_contested(&mut self) -> bool {
+        let mut dirty = Vec::new();
+        for address in &self.contested {
+            for id in self.objects.claimants(*address) {
+                let slot = self.objects.slot(*id);
+                let open = |other: &&AddressSlot| other.address == *address && other.standing == Standing::Open;
+                if slot.records(*address)
+                    && slot.addresses.iter().any(|other| open(&other))
+                    && self.let_go.insert((*id, *address))
+                {
+                    dirty.extend_from_slice(self.objects.claimants(*address));
+                }
+            }
         }
-        self.election.decide(&self.nodes, &mut self.decision.egress_services);
-        &self.decision
+        self.dirty.extend(&dirty);
+        !dirty.is_empty()
     }
 
     /// The last decision.
@@ -180,7 +215,7 @@ impl Placer {
                 match address.standing {
                     Standing::Kept(node) => kept.push(node),
                     Standing::Open | Standing::Placed(_) => served.push((id, i)),
-                    Standing::Conflict(_) | Standing::HeldBy(_) => {}
+                    Standing::Conflict(_) | Standing::HeldBy(_) | Standing::HeldInCloud => {}
                 }
             }
             groups.push((candidates, kept, first..served.len()));
@@ -219,6 +254,7 @@ impl Placer {
                 Standing::Placed(id) => Outcome::Placed(node(id)),
                 Standing::Open => Outcome::Unplaced,
                 Standing::Conflict(id) => Outcome::Refused(AddressReason::ConflictsWithHost(node(id))),
+                Standing::HeldInCloud => Outcome::Refused(AddressReason::HeldInCloud),
                 Standing::HeldBy(id) => {
                     Outcome::Refused(AddressReason::HeldByAnother(self.objects.slot(id).name.clone()))
                 }
@@ -240,6 +276,12 @@ impl Placer {
             self.dirty.extend(self.objects.claimants(address));
         }
         self.election.update_node(id.index(), node, &self.options);
+    }
+
+    fn update_service(&mut self, snapshot: &Snapshot, key: &ServiceKey) {
+        if let Some(selector) = self.election.update_service(snapshot, key, &mut self.nodes.index) {
+            self.candidates.remove(&selector);
+        }
     }
 
     fn update_egress_ip(&mut self, snapshot: &Snapshot, name: &EgressIpName) {

@@ -119,6 +119,8 @@ pub enum AddressReason {
     ConflictsWithHost(NodeName),
     /// A3: this other object holds it or has the better claim.
     HeldByAnother(EgressIpName),
+    /// A4: the cloud holds it for an owner we do not know.
+    HeldInCloud,
 }
 
 impl AddressReason {
@@ -128,6 +130,7 @@ impl AddressReason {
         match self {
             Self::ConflictsWithHost(_) => "A2",
             Self::HeldByAnother(_) => "A3",
+            Self::HeldInCloud => "A4",
         }
     }
 
@@ -137,6 +140,7 @@ impl AddressReason {
         match self {
             Self::ConflictsWithHost(_) => "ConflictsWithHost",
             Self::HeldByAnother(_) => "HeldByAnother",
+            Self::HeldInCloud => "HeldInCloud",
         }
     }
 }
@@ -146,6 +150,7 @@ impl fmt::Display for AddressReason {
         match self {
             Self::ConflictsWithHost(node) => write!(f, "it is a host address of node {node}"),
             Self::HeldByAnother(object) => write!(f, "egressip/{object} has the better claim to it"),
+            Self::HeldInCloud => f.write_str("its CloudPrivateIPConfig has no owner that we know, so it is left alone"),
         }
     }
 }

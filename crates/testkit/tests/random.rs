@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use egret_core::{Reachability, Snapshot};
 use egret_placement::{Decision, Outcome, ServiceOutcome, decide, event_reasons};
-use egret_testkit::random::{changes, cluster};
+use egret_testkit::random::{cluster, history};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -78,12 +78,7 @@ proptest! {
 
     /// What an observation promises of its lists holds for random clusters too, after changes as well.
     #[test]
-    fn a_random_cluster_is_one_that_could_be_observed(
-        (mut snapshot, changes) in cluster().prop_flat_map(|snapshot| {
-            let changes = changes(snapshot.options.platform);
-            (Just(snapshot), changes)
-        })
-    ) {
+    fn a_random_cluster_is_one_that_could_be_observed((mut snapshot, changes) in history()) {
         for change in std::iter::once(None).chain(changes.iter().map(Some)) {
             if let Some(change) = change {
                 change.apply(&mut snapshot);

@@ -75,6 +75,12 @@ fn conflict(snapshot: &Snapshot, address: Address) -> Option<&NodeName> {
     conflicting.map(|node| &node.name)
 }
 
+/// A4: the cloud holds `address` for somebody unknown.
+fn foreign(snapshot: &Snapshot, address: Address) -> bool {
+    snapshot.options.platform == Platform::Cloud
+        && snapshot.cloud.get(&address).is_some_and(|config| config.owner.is_none())
+}
+
 /// No host conflict: no object holds a node's own address.
 pub(super) fn no_host_conflict(snapshot: &Snapshot, state: &State) -> Vec<Finding> {
     let conflicts = holdings(state).filter_map(|(name, item)| {
@@ -134,6 +140,7 @@ pub(super) fn owner_or_reason(snapshot: &Snapshot, state: &State) -> Vec<Finding
         for address in &object.requested {
             let settled = held.iter().any(|item| item.address == *address)
                 || conflict(snapshot, *address).is_some()
+                || foreign(snapshot, *address)
                 || claimant(snapshot, *address) != Some(&object.name);
             if settled {
                 continue;
@@ -183,6 +190,9 @@ pub(super) fn cloud(snapshot: &Snapshot, state: &State) -> Vec<Finding> {
         let why = match snapshot.cloud.get(&item.address) {
             None => "has no CloudPrivateIPConfig".to_owned(),
             Some(config) if config.node != item.node => format!("is requested on {} from the cloud", config.node),
+            Some(config) if config.owner.is_none() => {
+                "its CloudPrivateIPConfig has no owner that we know (A4)".to_owned()
+            }
             Some(config) if config.state != CloudState::Confirmed => "is not confirmed by the cloud".to_owned(),
             Some(_) => continue,
         };
@@ -205,6 +215,7 @@ pub(super) fn no_needless_move(snapshot: &Snapshot, state: &State) -> Vec<Findin
             let valid = object.requested.contains(&item.address)
                 && ineligible(snapshot, object, item.address, &item.node).is_none()
                 && conflict(snapshot, item.address).is_none()
+                && !foreign(snapshot, item.address)
                 && claimant(snapshot, item.address) == Some(&object.name);
             let stays = recorded
                 .iter()

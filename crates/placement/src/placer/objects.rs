@@ -27,6 +27,8 @@ pub(super) enum Standing {
     Conflict(NodeId),
     /// A3: this object has the better claim.
     HeldBy(ObjectId),
+    /// A4: the cloud holds it for somebody unknown.
+    HeldInCloud,
 }
 
 #[derive(Clone, Debug)]

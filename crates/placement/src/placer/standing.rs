@@ -38,6 +38,9 @@ impl Placer {
         if let Some(node) = self.conflict(address) {
             return Standing::Conflict(node);
         }
+        if self.foreign.contains_key(&address) {
+            return Standing::HeldInCloud;
+        }
         if let Some(winner) = self.winner(address)
             && winner != id
         {
@@ -72,10 +75,9 @@ impl Placer {
             return Some(*only);
         }
         let mut claimants: SmallVec<[ObjectId; 4]> = claimants.into();
-        claimants.sort_by(|a, b| {
-            let (a, b) = (self.objects.slot(*a), self.objects.slot(*b));
-            b.records(address).cmp(&a.records(address)).then_with(|| a.order(b))
-        });
+        let holds = |id: &ObjectId| self.objects.slot(*id).records(address) && !self.let_go.contains(&(*id, address));
+        claimants
+            .sort_by(|a, b| holds(b).cmp(&holds(a)).then_with(|| self.objects.slot(*a).order(self.objects.slot(*b))));
         claimants.into_iter().find(|claimant| self.could_hold(*claimant, address))
     }
 
@@ -88,7 +90,7 @@ impl Placer {
                 .map(NodeId)
                 .any(|node| self.nodes.slot(node).gate != Gate::Closed && self.nodes.hosts_network(node, address))
         });
-        anywhere || self.valid_nodes(id, address).next().is_some()
+        anywhere || (!self.let_go.contains(&(id, address)) && self.valid_nodes(id, address).next().is_some())
     }
 
     /// The recorded nodes of `address` that may keep it: N1 to N5, where not yet probed will do, and the first sentence
