@@ -1,0 +1,61 @@
+# `make demo` and `make test` are all that a newcomer needs; `make help` lists the rest.
+
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# Where cargo puts what it builds.
+BIN := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
+
+# Every target builds the whole workspace with the same features, so that nothing is compiled twice. Only `make bench`
+# and `make fuzz` need other flags.
+CARGO_TEST := INSTA_UPDATE=no cargo test --locked --workspace
+
+.PHONY: help demo test unit scenarios check bench fuzz crds toolchain
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: toolchain ## show what Egret does, on an example cluster
+	@test -f examples/demo.sh || { echo 'make demo: examples/demo.sh is missing' >&2; exit 1; }
+	@echo 'Building egret (a few minutes the first time, then seconds) ...' >&2
+	@cargo build --quiet --locked --bin egret
+	@PATH="$(BIN):$$PATH" sh examples/demo.sh
+
+test: ## run every test, then the scenarios
+	@$(MAKE) unit
+	@$(MAKE) scenarios
+
+unit: toolchain ## run every test that cargo knows
+	@$(CARGO_TEST) --no-fail-fast -- --quiet
+
+scenarios: toolchain ## play the scenarios through the decision code [DIR=folder]
+	@cargo run --quiet --locked --bin scenarios -- $(DIR)
+
+check: toolchain ## check format, lints, licences, dependencies and generated files
+	@echo 'format'
+	@cargo fmt --all --check
+	@cargo fmt --manifest-path fuzz/Cargo.toml --check
+	@echo 'lints'
+	@cargo clippy --quiet --locked --workspace --all-targets -- --deny warnings
+	@echo 'licences, dependencies, generated files, what no file may mention'
+	@$(CARGO_TEST) --quiet --test workspace
+	@pending=$$(git ls-files --others -- '*.snap.new' '*.pending-snap'); test -z "$$pending" || \
+		{ printf 'these snapshots wait for a review (cargo insta review):\n%s\n' "$$pending" >&2; exit 1; }
+
+bench: toolchain ## measure how long decisions take
+	@cargo bench --locked --package egret-testkit
+
+fuzz: toolchain ## feed random input to what reads it [WHAT=manifest|selector|annotation] [FOR=seconds]
+	@cargo fuzz --version >/dev/null 2>&1 || \
+		{ echo 'make fuzz needs cargo-fuzz: cargo install cargo-fuzz --locked' >&2; exit 1; }
+	@mkdir -p fuzz/corpus/$(WHAT)
+	@RUSTC_BOOTSTRAP=1 cargo fuzz run --sanitizer none $(WHAT) fuzz/corpus/$(WHAT) fuzz/seeds/$(WHAT) \
+		-- -max_total_time=$(FOR)
+fuzz: WHAT := manifest
+fuzz: FOR := 60
+
+crds: toolchain ## print the custom resource definitions
+	@cargo run --quiet --locked --bin egret -- crds
+
+toolchain:
+	@sh .ci/toolchain
