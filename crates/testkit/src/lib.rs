@@ -9,6 +9,7 @@
 //! address, one address of an object on a node.
 
 pub mod builders;
+pub mod fixture;
 pub mod random;
 pub mod scenario;
 pub mod world;

@@ -35,9 +35,9 @@ fn run(call: &Call) -> Result<Report, LoadError> {
     let mut scenarios = load(&call.folder)?;
     if let Some(only) = &call.only {
         scenarios.retain(|scenario| scenario.id == *only);
-    }
-    if scenarios.is_empty() {
-        return Err(LoadError::Empty { path: call.folder.clone() });
+        if scenarios.is_empty() {
+            return Err(LoadError::NoSuchScenario { path: call.folder.clone(), id: only.clone() });
+        }
     }
     Ok(scenarios.iter().map(play).collect())
 }

@@ -42,8 +42,15 @@ pub const ADDRESSES: [&str; 14] = [
 const MOST: usize = 8;
 
 /// A random cluster, on bare metal or on a cloud.
+// Alternatives, here and below, not `prop_flat_map`: that draws the second value again while the first one shrinks.
 pub fn cluster() -> impl Strategy<Value = Snapshot> {
-    prop_oneof![3 => Just(Platform::BareMetal), 2 => Just(Platform::Cloud)].prop_flat_map(cluster_on)
+    prop_oneof![3 => cluster_on(Platform::BareMetal), 2 => cluster_on(Platform::Cloud)]
+}
+
+/// A random cluster and what happens to it.
+pub fn history() -> impl Strategy<Value = (Snapshot, Vec<Change>)> {
+    let history = |platform| (cluster_on(platform), changes(platform));
+    prop_oneof![3 => history(Platform::BareMetal), 2 => history(Platform::Cloud)]
 }
 
 /// A random cluster on this platform.

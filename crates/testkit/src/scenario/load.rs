@@ -24,6 +24,14 @@ pub enum LoadError {
         /// The folder.
         path: PathBuf,
     },
+    /// The one that was asked for is not there.
+    #[error("no scenario {id} in {}", path.display())]
+    NoSuchScenario {
+        /// The folder.
+        path: PathBuf,
+        /// The id that was asked for.
+        id: String,
+    },
     /// A file is not a list of scenarios.
     #[error("{} is not a file of scenarios: {reason}", path.display())]
     NotAFile {
