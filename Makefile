@@ -6,8 +6,7 @@ MAKEFLAGS += --no-print-directory
 # Where cargo puts what it builds.
 BIN := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
 
-# Every target builds the whole workspace with the same features, so that nothing is compiled twice. Only `make bench`
-# and `make fuzz` need other flags.
+# Always the whole workspace: a single package would be built with other features, and everything below it again.
 CARGO_TEST := INSTA_UPDATE=no cargo test --locked --workspace
 
 .PHONY: help demo test unit scenarios check bench fuzz crds toolchain
@@ -19,11 +18,12 @@ demo: toolchain ## show what Egret does, on an example cluster
 	@test -f examples/demo.sh || { echo 'make demo: examples/demo.sh is missing' >&2; exit 1; }
 	@echo 'Building egret (a few minutes the first time, then seconds) ...' >&2
 	@cargo build --quiet --locked --bin egret
-	@PATH="$(BIN):$$PATH" sh examples/demo.sh
+	@sh examples/demo.sh "$(BIN)/egret"
 
-test: ## run every test, then the scenarios
-	@$(MAKE) unit
-	@$(MAKE) scenarios
+# The tests need the scenarios binary, so it has been built with them; `cargo run` would build much of it again, with
+# fewer features.
+test: unit ## run every test, then the scenarios
+	@"$(BIN)/scenarios"
 
 unit: toolchain ## run every test that cargo knows
 	@$(CARGO_TEST) --no-fail-fast -- --quiet
@@ -43,7 +43,7 @@ check: toolchain ## check format, lints, licences, dependencies and generated fi
 		{ printf 'these snapshots wait for a review (cargo insta review):\n%s\n' "$$pending" >&2; exit 1; }
 
 bench: toolchain ## measure how long decisions take
-	@cargo bench --locked --package egret-testkit
+	@cargo bench --locked --bench targets
 
 fuzz: toolchain ## feed random input to what reads it [WHAT=manifest|selector|annotation] [FOR=seconds]
 	@cargo fuzz --version >/dev/null 2>&1 || \
