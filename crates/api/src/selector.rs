@@ -58,10 +58,11 @@ fn position(part: &SelectorPart, selector: &FieldPath) -> FieldPath {
         SelectorPart::Operator(i) => expression(i).key("operator"),
         SelectorPart::Values(i) => expression(i).key("values"),
         SelectorPart::Value(i, j) => expression(i).key("values").index(*j),
+        SelectorPart::Whole => selector.clone(),
     }
 }
 
-/// The part that a structural fault lies in; what no part names (the selector as a whole) is put to its labels.
+/// The part that a structural fault lies in.
 fn part(fault: &Fault, selector: &FieldPath) -> SelectorPart {
     let below = fault.path.segments().get(selector.segments().len()..).unwrap_or_default();
     let name = |segment: Option<&Segment>| match segment {
@@ -78,6 +79,6 @@ fn part(fault: &Fault, selector: &FieldPath) -> SelectorPart {
             }
         }
         [_, key, ..] => SelectorPart::MatchLabel(name(Some(key))),
-        _ => SelectorPart::MatchLabel(String::new()),
+        _ => SelectorPart::Whole,
     }
 }

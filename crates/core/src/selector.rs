@@ -80,6 +80,8 @@ pub struct Selector {
 /// Where in a LabelSelector a fault is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SelectorPart {
+    /// The selector as a whole.
+    Whole,
     /// `matchLabels[key]`.
     MatchLabel(String),
     /// `matchExpressions[i].key`.
@@ -104,6 +106,7 @@ pub struct SelectorFault {
 impl fmt::Display for SelectorFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.part {
+            SelectorPart::Whole => Ok(()),
             SelectorPart::MatchLabel(key) => write!(f, "matchLabels[{key:?}]: "),
             SelectorPart::Key(i) => write!(f, "matchExpressions[{i}].key: "),
             SelectorPart::Operator(i) => write!(f, "matchExpressions[{i}].operator: "),

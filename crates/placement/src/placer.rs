@@ -208,16 +208,18 @@ impl Placer {
                 Some(selector) => self.candidates(selector),
                 None => Arc::default(),
             };
-            let slot = self.objects.slot_mut(id);
+            let slot = self.objects.slot(id);
             let mut kept = SmallVec::new();
             let first = served.len();
-            for (i, address) in slot.addresses.iter_mut().enumerate() {
+            for (i, address) in slot.addresses.iter().enumerate() {
                 match address.standing {
                     Standing::Kept(node) => kept.push(node),
                     Standing::Open | Standing::Placed(_) => served.push((id, i)),
                     Standing::Conflict(_) | Standing::HeldBy(_) | Standing::HeldInCloud => {}
                 }
             }
+            // C1: within an object first what it held; somebody may be using that.
+            served[first..].sort_by_key(|(_, i)| !slot.records(slot.addresses[*i].address));
             groups.push((candidates, kept, first..served.len()));
         }
         let mut matching = Matching::new(&self.nodes, &self.refused);
@@ -239,7 +241,7 @@ impl Placer {
             return known.clone();
         }
         let nodes = self.nodes.index.nodes(selector).map(NodeId);
-        let found: Arc<[NodeId]> = nodes.filter(|node| self.nodes.slot(*node).gate == Gate::Open).collect();
+        let found: Arc<[NodeId]> = nodes.filter(|node| self.nodes.hot(*node).gate == Gate::Open).collect();
         self.candidates.insert(selector, found.clone());
         found
     }
@@ -309,7 +311,7 @@ impl Placer {
         let Some((id, slot)) = self.objects.remove(name) else { return };
         for address in &slot.addresses {
             if let Standing::Kept(node) = address.standing {
-                *self.nodes.slot_mut(node).kept.family_mut(address.address.family()) -= 1;
+                *self.nodes.kept_mut(node, address.address.family()) -= 1;
             }
         }
         for (_, node) in &slot.recorded {

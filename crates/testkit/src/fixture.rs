@@ -14,15 +14,14 @@ const RACK: usize = 50;
 const UNAVAILABLE: usize = 10;
 
 /// The nodes and EgressIPs of a cluster, nodes first; no status is recorded.
-#[must_use]
-pub fn objects(nodes: usize, egress_ips: usize) -> Vec<Value> {
-    (0..nodes).map(node).chain((0..egress_ips).map(egress_ip)).collect()
+pub fn objects(nodes: usize, egress_ips: usize) -> impl Iterator<Item = Value> {
+    (0..nodes).map(node).chain((0..egress_ips).map(egress_ip))
 }
 
 /// The same as one `List`, the form in which kubectl dumps it.
 #[must_use]
 pub fn list(nodes: usize, egress_ips: usize) -> Value {
-    json!({"apiVersion": "v1", "kind": "List", "items": objects(nodes, egress_ips)})
+    json!({"apiVersion": "v1", "kind": "List", "items": objects(nodes, egress_ips).collect::<Vec<_>>()})
 }
 
 /// The name of the node of this number.

@@ -86,11 +86,18 @@ pub fn mode(text: &str) -> Result<GatewayMode, DecodeFault> {
 pub fn decode(text: &str) -> Result<Gateway, DecodeFault> {
     let wire: Wire = serde_json::from_str(text)?;
     let wire = wire.default.ok_or(DecodeFault::Missing { what: "gateway of the default network" })?;
+    let mode = parse_mode(wire.mode)?;
+    // A node without a gateway has nothing else to say, whatever else is written there.
+    let wire = if mode == GatewayMode::Disabled {
+        GatewayWire::default()
+    } else {
+        GatewayWire { mode: String::new(), ..wire }
+    };
     let list = |list: Vec<String>, one: Option<String>| if list.is_empty() { one.into_iter().collect() } else { list };
     let address =
         |text: String| Address::parse(&text).map_err(|source| DecodeFault::Address { text: text.clone(), source });
     Ok(Gateway {
-        mode: parse_mode(wire.mode)?,
+        mode,
         bridge: wire.bridge_id,
         interface: wire.interface_id,
         mac: wire.mac_address,

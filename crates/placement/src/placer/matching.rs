@@ -70,7 +70,7 @@ pub(super) struct Matching<'a> {
 
 impl<'a> Matching<'a> {
     pub(super) fn new(nodes: &'a Nodes, refused: &'a FxHashSet<(Address, NodeId)>) -> Self {
-        let counts = nodes.slots().iter().map(|slot| slot.kept).collect();
+        let counts = nodes.kept();
         Self {
             nodes,
             refused,
@@ -168,10 +168,10 @@ impl<'a> Matching<'a> {
             if best.is_some_and(|(least, ..)| load > least) {
                 continue;
             }
-            let slot = self.nodes.slot(node);
-            let key = (load, hash::pair(hash, slot.hash));
+            let key = (load, hash::pair(hash, self.nodes.hot(node).hash));
+            let name = |node| &self.nodes.slot(node).name;
             let better = best.is_none_or(|(load, hash, other)| {
-                key < (load, hash) || (key == (load, hash) && slot.name < self.nodes.slot(other).name)
+                key < (load, hash) || (key == (load, hash) && name(node) < name(other))
             });
             if better && self.block(i, node).is_none() {
                 best = Some((key.0, key.1, node));
@@ -260,8 +260,8 @@ impl<'a> Matching<'a> {
         self.hosting = hosting;
         let hash = self.open[i].hash;
         blocked.sort_by_cached_key(|(node, _)| {
-            let slot = self.nodes.slot(*node);
-            (self.counts[node.index()].total(), hash::pair(hash, slot.hash), slot.name.clone())
+            let load = self.counts[node.index()].total();
+            (load, hash::pair(hash, self.nodes.hot(*node).hash), self.nodes.slot(*node).name.clone())
         });
         let family = self.open[i].address.family();
         let mut found = Vec::new();

@@ -46,20 +46,26 @@ impl Counts {
     }
 }
 
+/// What the choice reads of every candidate of every address: kept apart from the rest, and small, for that loop is
+/// where a full decision spends its time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hot {
+    pub(super) hash: u64,
+    profile: u32,
+    pub(super) gate: Gate,
+    /// The addresses that valid assignments put here.
+    pub(super) kept: Counts,
+}
+
 /// What is known of one name.
 #[derive(Debug)]
 pub(super) struct NodeSlot {
     pub(super) name: NodeName,
-    pub(super) hash: u64,
-    pub(super) gate: Gate,
     pub(super) capacity: Capacity,
-    /// The addresses that valid assignments put here.
-    pub(super) kept: Counts,
     /// The addresses that the cloud has put here and nobody we know owns.
     pub(super) foreign: Counts,
     /// The objects whose status names this node, each as often as it does.
     pub(super) recorded_by: Vec<ObjectId>,
-    profile: usize,
     labels: Labels,
     primary: Vec<Address>,
     host: Vec<Address>,
@@ -69,8 +75,8 @@ pub(super) struct NodeSlot {
 /// Nodes in the same networks share a profile; number 0 is that of a node without networks.
 #[derive(Debug, Default)]
 struct Profiles {
-    ids: FxHashMap<NodeNetwork, usize>,
-    by_network: JointPrefixMap<IpNet, Vec<(usize, NetworkKind)>>,
+    ids: FxHashMap<NodeNetwork, u32>,
+    by_network: JointPrefixMap<IpNet, Vec<(u32, NetworkKind)>>,
     networks: Vec<NodeNetwork>,
 }
 
@@ -78,6 +84,7 @@ struct Profiles {
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     slots: Vec<NodeSlot>,
+    hot: Vec<Hot>,
     ids: FxHashMap<NodeName, NodeId>,
     profiles: Profiles,
     by_host_address: FxHashMap<Address, Vec<NodeId>>,
@@ -101,15 +108,13 @@ impl Nodes {
         }
         let id = NodeId(u32::try_from(self.slots.len()).expect("fewer than 2^32 nodes"));
         self.ids.insert(name.clone(), id);
+        let hash = hash::stable(name.as_str().as_bytes());
+        self.hot.push(Hot { hash, profile: 0, gate: Gate::Closed, kept: Counts::default() });
         self.slots.push(NodeSlot {
             name: name.clone(),
-            hash: hash::stable(name.as_str().as_bytes()),
-            gate: Gate::Closed,
             capacity: Capacity::default(),
-            kept: Counts::default(),
             foreign: Counts::default(),
             recorded_by: Vec::new(),
-            profile: 0,
             labels: Labels::default(),
             primary: Vec::new(),
             host: Vec::new(),
@@ -126,8 +131,18 @@ impl Nodes {
         &mut self.slots[id.index()]
     }
 
-    pub(super) fn slots(&self) -> &[NodeSlot] {
-        &self.slots
+    pub(super) fn hot(&self, id: NodeId) -> &Hot {
+        &self.hot[id.index()]
+    }
+
+    /// The count of what a node keeps of one family.
+    pub(super) fn kept_mut(&mut self, id: NodeId, family: Family) -> &mut u32 {
+        self.hot[id.index()].kept.family_mut(family)
+    }
+
+    /// What each node keeps, by number.
+    pub(super) fn kept(&self) -> Vec<Counts> {
+        self.hot.iter().map(|hot| hot.kept).collect()
     }
 
     /// Takes over what `node` says now; `None` when the node is gone.
@@ -142,10 +157,11 @@ impl Nodes {
             None => self.index.remove_node(id.0),
         }
         let profile = node.and_then(|node| node.network.as_ref().ok()).map_or(0, |network| self.profiles.id(network));
+        let hot = &mut self.hot[id.index()];
+        hot.gate = node.map_or(Gate::Closed, |node| gate(node, options));
+        hot.profile = profile;
         let slot = &mut self.slots[id.index()];
-        slot.gate = node.map_or(Gate::Closed, |node| gate(node, options));
         slot.capacity = node.map_or_else(Capacity::default, |node| node.capacity);
-        slot.profile = profile;
         slot.labels = node.map(|node| node.labels.clone()).unwrap_or_default();
         let addresses = self.set_host_addresses(id, node);
         NodeChange { selectors, addresses }
@@ -198,7 +214,7 @@ impl Nodes {
 
     /// Whether one of the node's networks hosts `address` (N6, first sentence).
     pub(super) fn hosts_network(&self, id: NodeId, address: Address) -> bool {
-        let profile = self.slot(id).profile;
+        let profile = self.hot(id).profile as usize;
         self.profiles.networks.get(profile).is_some_and(|network| network.hosting(address).is_some())
     }
 
@@ -207,18 +223,18 @@ impl Nodes {
         hosting.begin(self.profiles.networks.len());
         for (_, users) in self.profiles.by_network.cover(&IpNet::from(address.ip())) {
             for (profile, kind) in users {
-                hosting.add(*profile, *kind);
+                hosting.add(*profile as usize, *kind);
             }
         }
     }
 
     pub(super) fn profile(&self, id: NodeId) -> usize {
-        self.slot(id).profile
+        self.hot(id).profile as usize
     }
 }
 
 impl Profiles {
-    fn id(&mut self, network: &NodeNetwork) -> usize {
+    fn id(&mut self, network: &NodeNetwork) -> u32 {
         if let Some(id) = self.ids.get(network) {
             return *id;
         }
@@ -226,7 +242,7 @@ impl Profiles {
             self.networks.push(NodeNetwork::default());
             self.ids.insert(NodeNetwork::default(), 0);
         }
-        let id = self.networks.len();
+        let id = u32::try_from(self.networks.len()).expect("fewer than 2^32 networks");
         self.networks.push(network.clone());
         self.ids.insert(network.clone(), id);
         let kinds = [(network.primary(), NetworkKind::Primary), (network.secondary(), NetworkKind::Secondary)];
@@ -281,7 +297,7 @@ impl NodeTable for Nodes {
     }
 
     fn hash(&self, node: u32) -> u64 {
-        self.slot(NodeId(node)).hash
+        self.hot(NodeId(node)).hash
     }
 
     fn is_host_address(&self, address: Address) -> bool {

@@ -27,10 +27,10 @@ impl Placer {
         let slot = &mut self.objects.slot_mut(id).addresses[i];
         let family = slot.address.family();
         if let Standing::Kept(node) = std::mem::replace(&mut slot.standing, standing) {
-            *self.nodes.slot_mut(node).kept.family_mut(family) -= 1;
+            *self.nodes.kept_mut(node, family) -= 1;
         }
         if let Standing::Kept(node) = standing {
-            *self.nodes.slot_mut(node).kept.family_mut(family) += 1;
+            *self.nodes.kept_mut(node, family) += 1;
         }
     }
 
@@ -88,7 +88,7 @@ impl Placer {
                 .index
                 .nodes(selector)
                 .map(NodeId)
-                .any(|node| self.nodes.slot(node).gate != Gate::Closed && self.nodes.hosts_network(node, address))
+                .any(|node| self.nodes.hot(node).gate != Gate::Closed && self.nodes.hosts_network(node, address))
         });
         anywhere || (!self.let_go.contains(&(id, address)) && self.valid_nodes(id, address).next().is_some())
     }
@@ -99,7 +99,7 @@ impl Placer {
         let object = self.objects.slot(id);
         let recorded = object.recorded.iter().filter(move |(recorded, _)| *recorded == address);
         recorded.map(|(_, node)| *node).filter(move |node| {
-            self.nodes.slot(*node).gate != Gate::Closed
+            self.nodes.hot(*node).gate != Gate::Closed
                 && object.selector.is_none_or(|selector| self.nodes.index.matches(selector, node.0))
                 && self.nodes.hosts_network(*node, address)
         })
