@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 here=examples/3-maintenance-drain
 
 headline() {
-  printf '\n=== %s\n\n' "$1"
+  printf '\n=== %s\n' "$1"
 }
 
 # Shows a command as one would type it, and runs it.
