@@ -31,7 +31,8 @@ const MEMORY_TARGET: u64 = 150;
 fn main() {
     if std::env::args().any(|argument| argument == "--memory") {
         let decision = decide(&snapshot(5_000, 10_000));
-        println!("{}", peak_memory(&decision.egress_ips.len()));
+        println!("{}", peak_memory());
+        drop(decision);
         return;
     }
     let mut criterion = Criterion::default().configure_from_args();
@@ -109,8 +110,8 @@ fn loading(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// `VmHWM` of this process in kB: what the kernel says was its greatest resident size. `_alive` is still in memory.
-fn peak_memory(_alive: &usize) -> u64 {
+/// `VmHWM` of this process in kB: what the kernel says was its greatest resident size.
+fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or_default()

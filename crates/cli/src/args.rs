@@ -13,8 +13,9 @@ use crate::selector_text;
 #[command(name = "egret", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = "\
 Read a cluster with
-  kubectl get nodes,egressips,egressservices,services,endpointslices,cloudprivateipconfigs -A -o yaml > cluster.yaml
-or name a must-gather folder. Nothing is ever written to a cluster by these commands.
+  kubectl get nodes,egressips,egressservices,services,endpointslices -A -o yaml > cluster.yaml
+(on a cloud add cloudprivateipconfigs; leave out kinds that are not installed), or name a must-gather
+folder. Nothing is ever written to a cluster by these commands.
 
 Exit codes: 0 success, 1 error or faulty input (what could be read is shown all the same), 64 usage.")]
 pub struct Cli {

@@ -1,6 +1,6 @@
 //! The changes of a plan: from the cluster that is to the cluster that would be.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use egret_api::{Inserted, Kind, Manifests, ObjectKey};
@@ -48,9 +48,9 @@ pub(crate) fn change(
             };
         }
     }
-    on_nodes(&mut snapshot, &mut told, "drain", &changes.drain, |node| node.drained = true)?;
-    on_nodes(&mut snapshot, &mut told, "not ready:", &changes.not_ready, |node| node.ready = false)?;
-    on_nodes(&mut snapshot, &mut told, "unreachable:", &changes.unreachable, |node| {
+    on_nodes(&mut snapshot, &mut told, "drained", &changes.drain, |node| node.drained = true)?;
+    on_nodes(&mut snapshot, &mut told, "not Ready", &changes.not_ready, |node| node.ready = false)?;
+    on_nodes(&mut snapshot, &mut told, "unreachable", &changes.unreachable, |node| {
         node.reachability = Reachability::Unreachable;
     })?;
     Ok((snapshot, told))
@@ -63,12 +63,12 @@ fn on_nodes(
     names: &[String],
     effect: impl Fn(&mut Node),
 ) -> Result<(), Refusal> {
-    for name in names {
+    for name in names.iter().collect::<BTreeSet<_>>() {
         let name = find_node(snapshot, name)?;
         if let Some(node) = snapshot.nodes.get_mut(&name) {
             effect(node);
         }
-        told.push(format!("{word} node/{name}"));
+        told.push(format!("node/{name} {word}"));
     }
     Ok(())
 }
@@ -185,10 +185,10 @@ fn labels(snapshot: &Snapshot, texts: &[String]) -> Result<Vec<Label>, Refusal> 
 
 fn label(snapshot: &Snapshot, node: &str, text: &str) -> Result<Label, Refusal> {
     let bad = |text: &str, why: String| Refusal::BadText { text: text.to_owned(), why };
-    let key = object_key(node)?;
-    if key.kind != Kind::Node {
+    let key = object_key(node).ok().filter(|key| key.kind == Kind::Node);
+    let Some(key) = key else {
         return Err(bad(node, "only the labels of nodes decide anything; write node/NAME".to_owned()));
-    }
+    };
     let node = find_node(snapshot, &key.name)?;
     let (key, value) = match (text.split_once('='), text.strip_suffix('-')) {
         (Some((key, value)), _) => (key, Some(value)),

@@ -22,6 +22,16 @@ pub(crate) enum Refusal {
         /// The nearest names.
         hint: String,
     },
+    /// An address that the command line names is not one of the object's.
+    #[error("{object} does not ask for {address}; it asks for {asked}")]
+    NotAsked {
+        /// The object.
+        object: String,
+        /// The address.
+        address: String,
+        /// What it asks for.
+        asked: String,
+    },
     /// A text on the command line does not say what it should.
     #[error("{text:?}: {why}")]
     BadText {
@@ -128,24 +138,15 @@ fn assumed(args: &InputArgs, platform: Platform) -> Vec<String> {
         names => format!(" but {}", names.join(", ")),
     };
     let place = match (args.platform, platform) {
-        (PlatformArg::Auto, Platform::BareMetal) => "bare metal, for no node has a cloud's annotation",
-        (PlatformArg::Auto, Platform::Cloud) => "a cloud, for a node has its annotation",
-        (_, Platform::BareMetal) => "bare metal, as given",
-        (_, Platform::Cloud) => "a cloud, as given",
+        (PlatformArg::Auto, Platform::BareMetal) => "bare metal (no node has a cloud's annotation)",
+        (PlatformArg::Auto, Platform::Cloud) => "on a cloud (a node has its annotation)",
+        (_, Platform::BareMetal) => "bare metal (as given)",
+        (_, Platform::Cloud) => "on a cloud (as given)",
     };
     let ignored = match &args.no_hostsubnet_nodes {
-        None => "no node is without an OVN host subnet (--no-hostsubnet-nodes)".to_owned(),
-        Some(selector) => format!("nodes that match {selector} have no OVN host subnet and are ignored"),
+        None => "every node has an OVN host subnet".to_owned(),
+        Some(selector) => format!("nodes that match {selector} have no OVN host subnet"),
     };
-    let cordon = if args.cordon_excludes {
-        "a cordoned node hosts nothing"
-    } else {
-        "a cordon moves nothing (--cordon-excludes)"
-    };
-    vec![
-        format!("every Ready node{but} answers probes (--assume-unreachable)"),
-        format!("the cluster runs on {place} (--platform)"),
-        ignored,
-        cordon.to_owned(),
-    ]
+    let cordon = if args.cordon_excludes { "a cordoned node hosts nothing" } else { "a cordon moves nothing" };
+    vec![format!("every Ready node{but} answers probes"), place.to_owned(), ignored, cordon.to_owned()]
 }

@@ -6,8 +6,10 @@ pub(crate) mod explain_node;
 pub(crate) mod plan;
 pub(crate) mod status;
 
+use std::collections::BTreeSet;
+
 use egret_core::{Address, EgressIp, EventReason};
-use egret_placement::{Explainer, NodeReason, Outcome};
+use egret_placement::{AddressReason, Explainer, NodeReason, Outcome};
 use serde::Serialize;
 
 /// What a command answers.
@@ -52,9 +54,12 @@ impl From<&NodeReason> for Reason {
 pub(crate) struct NodesWithReason {
     /// How many.
     pub(crate) count: usize,
-    /// The reason.
-    #[serde(flatten)]
-    pub(crate) reason: Reason,
+    /// The name of the reason.
+    pub(crate) name: &'static str,
+    /// The number of the rule in docs/placement.md.
+    pub(crate) rule: &'static str,
+    /// What these nodes are.
+    pub(crate) text: &'static str,
 }
 
 /// An address that has no node, and why.
@@ -73,23 +78,14 @@ pub(crate) struct Unassigned {
 }
 
 impl Unassigned {
-    /// How many different reasons of nodes are told in a line.
-    const TOLD: usize = 3;
-
     /// The reason in one line.
     pub(crate) fn line(&self) -> String {
         if self.nodes.is_empty() {
             return self.reason.line();
         }
-        let told = self.nodes.iter().take(Self::TOLD).map(|nodes| {
-            let count = crate::report::count(nodes.count, "node");
-            format!("{count}: {}", nodes.reason.line())
-        });
-        let mut parts: Vec<String> = told.collect();
-        if let Some(more) = self.nodes.len().checked_sub(Self::TOLD).filter(|more| *more > 0) {
-            parts.push(format!("and {more} more reasons"));
-        }
-        format!("{}; {}", self.reason.text, parts.join("; "))
+        let parts: Vec<String> =
+            self.nodes.iter().map(|nodes| format!("{} {} ({})", nodes.count, nodes.text, nodes.rule)).collect();
+        format!("{}: {}", self.reason.text, parts.join(", "))
     }
 }
 
@@ -98,7 +94,7 @@ pub(crate) fn unassigned(
     explainer: &Explainer<'_>,
     object: &EgressIp,
     outcomes: &[(Address, Outcome)],
-    reasons: &std::collections::BTreeSet<EventReason>,
+    reasons: &BTreeSet<EventReason>,
 ) -> Vec<Unassigned> {
     let name = format!("egressip/{}", object.name);
     let mut found = Vec::new();
@@ -109,28 +105,66 @@ pub(crate) fn unassigned(
     for (address, outcome) in outcomes {
         let (reason, nodes) = match outcome {
             Outcome::Kept(_) | Outcome::Placed(_) => continue,
-            Outcome::Refused(reason) => {
-                (Reason { name: reason.name(), rule: Some(reason.rule()), text: reason.to_string() }, Vec::new())
-            }
-            Outcome::Unplaced => (unplaced(reasons), nodes_against(explainer, object, *address)),
+            Outcome::Refused(reason) => (refused(explainer, reason, *address), Vec::new()),
+            Outcome::Unplaced => (unplaced(object, reasons), nodes_against(explainer, object, *address)),
         };
         found.push(Unassigned { object: name.clone(), address: address.to_string(), reason, nodes });
     }
     found
 }
 
+fn refused(explainer: &Explainer<'_>, reason: &AddressReason, address: Address) -> Reason {
+    let holder = match reason {
+        AddressReason::HeldByAnother(name) => explainer.holder(name, address).map(|node| (name, node)),
+        AddressReason::ConflictsWithHost(_) | AddressReason::HeldInCloud => None,
+    };
+    let text = match holder {
+        Some((name, node)) => format!("it is held by egressip/{name} on {node}"),
+        None => reason.to_string(),
+    };
+    Reason { name: reason.name(), rule: Some(reason.rule()), text }
+}
+
+/// What nodes with a reason are, whatever their number.
+fn phrase(reason: &NodeReason) -> &'static str {
+    match reason {
+        NodeReason::Ignored => "without an OVN host subnet",
+        NodeReason::SelectorMismatch(_) => "outside the selector",
+        NodeReason::SelectorFaulty => "by a selector that does not compile",
+        NodeReason::Drained => "drained",
+        NodeReason::NotInfrastructureReady(_) => "without readable annotations",
+        NodeReason::NotReady => "not Ready",
+        NodeReason::Cordoned => "cordoned",
+        NodeReason::Unreachable => "unreachable",
+        NodeReason::NotProbed => "not yet probed",
+        NodeReason::NoNetwork => "outside the address' network",
+        NodeReason::SecondaryPreferred => "without the secondary network that another has",
+        NodeReason::CapacityFull { .. } => "full",
+        NodeReason::CoLocated(_) => "holding another address of the object",
+        NodeReason::RefusedByCloud => "refused by the cloud",
+        NodeReason::NoLocalEndpoint => "without a serving endpoint",
+    }
+}
+
 fn nodes_against(explainer: &Explainer<'_>, object: &EgressIp, address: Address) -> Vec<NodesWithReason> {
     let summary = explainer.summary(object, address).into_iter();
-    summary.map(|(reason, count)| NodesWithReason { count, reason: (&reason).into() }).collect()
+    let told = |(reason, count): (NodeReason, usize)| NodesWithReason {
+        count,
+        name: reason.name(),
+        rule: reason.rule(),
+        text: phrase(&reason),
+    };
+    summary.map(told).collect()
 }
 
 /// The event reason that tells why no node took an address.
-fn unplaced(reasons: &std::collections::BTreeSet<EventReason>) -> Reason {
+fn unplaced(object: &EgressIp, reasons: &BTreeSet<EventReason>) -> Reason {
+    let nobody = format!("no node matches {}", object.selector);
     let (reason, text) = [
         (EventReason::InvalidEgressNodeSelector, "the selector does not compile, so nothing new is placed"),
-        (EventReason::NoMatchingNodeFound, "no node matches the selector"),
-        (EventReason::MatchingNodesUnavailable, "nodes match the selector, none of them is available"),
-        (EventReason::UnassignedRequest, "available nodes match the selector, none of them can take it"),
+        (EventReason::NoMatchingNodeFound, &nobody),
+        (EventReason::MatchingNodesUnavailable, "no matching node is available"),
+        (EventReason::UnassignedRequest, "no node can take it"),
     ]
     .into_iter()
     .find(|(reason, _)| reasons.contains(reason))
@@ -152,5 +186,5 @@ pub(crate) fn yaml(model: &impl Serialize) -> anyhow::Result<String> {
 
 /// The section that every answer ends with.
 pub(crate) fn assumed_section(assumed: &[String]) -> crate::report::Section {
-    crate::report::Section::new("ASSUMED").notes(assumed.iter().cloned())
+    crate::report::Section::new("ASSUMED").note(assumed.join("; "))
 }

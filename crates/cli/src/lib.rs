@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 use clap::CommandFactory;
 
 use crate::args::{Cli, Command, InputArgs};
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Refusal};
 use crate::command::Answer;
 use crate::input::{Progress, Style as DiagnosticStyle};
 
@@ -108,7 +108,11 @@ fn answer(
 }
 
 fn refused(error: &anyhow::Error, talk: &str) -> Output {
-    Output { stdout: String::new(), stderr: format!("{talk}error: {error:#}\n"), code: FAILURE }
+    let code = match error.downcast_ref() {
+        Some(Refusal::BadText { .. }) => USAGE,
+        _ => FAILURE,
+    };
+    Output { stdout: String::new(), stderr: format!("{talk}error: {error:#}\n"), code }
 }
 
 fn talk(cluster: &Cluster, style: Style) -> String {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
+use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Table, presets};
 
 /// How the terminal wants it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -77,8 +77,16 @@ impl Section {
         self
     }
 
-    /// With a table, unless it has no row.
-    pub(crate) fn grid(mut self, grid: Grid) -> Self {
+    /// With a table, unless it has no row; columns without a single text are left out.
+    pub(crate) fn grid(mut self, mut grid: Grid) -> Self {
+        for column in (0..grid.headers.len()).rev() {
+            if grid.rows.iter().all(|row| row[column].0.is_empty()) {
+                grid.headers.remove(column);
+                for row in &mut grid.rows {
+                    row.remove(column);
+                }
+            }
+        }
         self.grid = Some(grid).filter(|grid| !grid.rows.is_empty());
         self
     }
@@ -109,7 +117,22 @@ pub(crate) fn terminal(sections: &[Section], style: Style) -> String {
     text
 }
 
+/// The least that the last column gets before a table becomes blocks of lines.
+const LAST_COLUMN: usize = 24;
+
 fn table(grid: &Grid, style: Style) -> String {
+    // Only the last column is ever wrapped: half an address at the end of a line is misread.
+    let last = grid.headers.len().saturating_sub(1);
+    let widest = |column: usize| {
+        let cells = grid.rows.iter().map(|row| row[column].0.as_str()).chain([grid.headers[column]]);
+        cells.map(|text| text.chars().count()).max().unwrap_or_default()
+    };
+    let fixed: usize = (0..last).map(|column| widest(column) + 2).sum();
+    if let Some(width) = style.width
+        && usize::from(width) < fixed + widest(last).min(LAST_COLUMN) + 3
+    {
+        return blocks(grid, style);
+    }
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(grid.headers.iter().map(Cell::new));
     match style.width {
@@ -120,6 +143,9 @@ fn table(grid: &Grid, style: Style) -> String {
         table.enforce_styling();
     } else {
         table.force_no_tty();
+    }
+    for column in table.column_iter_mut().take(last) {
+        column.set_constraint(ColumnConstraint::ContentWidth);
     }
     for row in &grid.rows {
         table.add_row(row.iter().map(|(text, tone)| match tone {
@@ -132,6 +158,22 @@ fn table(grid: &Grid, style: Style) -> String {
     let mut text = String::new();
     for line in table.trim_fmt().lines() {
         let _ = writeln!(text, " {line}");
+    }
+    text
+}
+
+/// For terminals too narrow for a table: a block of lines for each row.
+fn blocks(grid: &Grid, style: Style) -> String {
+    let mut text = String::new();
+    for (i, row) in grid.rows.iter().enumerate() {
+        if i > 0 {
+            text.push('\n');
+        }
+        for (header, (cell, _)) in grid.headers.iter().zip(row).filter(|(_, (cell, _))| !cell.is_empty()) {
+            for line in wrap(&format!("{header}: {cell}"), style.width) {
+                let _ = writeln!(text, "  {line}");
+            }
+        }
     }
     text
 }
@@ -194,8 +236,8 @@ pub(crate) fn few<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     let shown = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
     match names.len().checked_sub(SHOWN) {
-        Some(more) if more > 0 => format!("{shown} and {more} more"),
-        _ => shown,
+        Some(more) if more > 1 => format!("{shown} and {more} more"),
+        _ => names.join(", "),
     }
 }
 

@@ -260,26 +260,27 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// The reasons of the nodes that cannot take `address`, and of how many nodes each is the reason; most nodes first.
+    /// The reasons of the nodes that cannot take `address`, one of each name, with how many nodes have it: those first
+    /// that stand last in the order of the rules, for such nodes come nearest.
     #[must_use]
     pub fn summary(&self, object: &EgressIp, address: Address) -> Vec<(NodeReason, usize)> {
         let mut counts: Vec<(NodeReason, usize)> = Vec::new();
         for (_, verdict) in self.address(object, address) {
             if let Verdict::Excluded(reason) = verdict {
-                match counts.iter_mut().find(|(other, _)| *other == reason) {
+                match counts.iter_mut().find(|(other, _)| other.name() == reason.name()) {
                     Some((_, count)) => *count += 1,
                     None => counts.push((reason, 1)),
                 }
             }
         }
-        counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.rule().cmp(b.0.rule())));
+        counts.sort_by(|a, b| b.0.rule().cmp(a.0.rule()).then(b.1.cmp(&a.1)));
         counts
     }
 
-    /// The object of that name, if the snapshot has it.
+    /// The node on which the object of that name holds `address`.
     #[must_use]
-    pub fn egress_ip(&self, name: &EgressIpName) -> Option<&'a EgressIp> {
-        self.snapshot.egress_ips.get(name)
+    pub fn holder(&self, name: &EgressIpName, address: Address) -> Option<&'a NodeName> {
+        self.decision.outcome(name, address)?.node()
     }
 }
 

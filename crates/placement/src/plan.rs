@@ -110,14 +110,14 @@ impl fmt::Display for Move {
             Cause::ObjectDeleted => write!(f, "the object is deleted"),
             Cause::NotRequested => write!(f, "the object does not ask for it any more"),
             Cause::NodeGone => write!(f, "node {from} is gone"),
-            Cause::NodeLost(reason) => write!(f, "{from}: {reason}"),
+            Cause::NodeLost(reason) => reason.fmt(f),
             Cause::Refused(reason) => reason.fmt(f),
-            Cause::NodeGained(reason) => write!(f, "{to} can take it now; before: {reason}"),
-            Cause::Freed(reason) => write!(f, "free now; before: {reason}"),
+            Cause::NodeGained(reason) => write!(f, "no longer in the way: {reason}"),
+            Cause::Freed(reason) => write!(f, "no longer in the way: {reason}"),
             Cause::RecordedTwice => write!(f, "{from} already holds another, or the address is recorded twice"),
             Cause::CloudDisagrees => write!(f, "the cloud has the address on {to}"),
             Cause::NoHost(reason) => reason.fmt(f),
-            Cause::HostFound(reason) => write!(f, "can be hosted now; before: {reason}"),
+            Cause::HostFound(reason) => write!(f, "no longer in the way: {reason}"),
             Cause::SourceChanged => write!(f, "spec.sourceIPBy was changed"),
         }
     }

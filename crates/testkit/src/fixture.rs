@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const POOLS: usize = 20;
 /// Nodes that share the subnet of the second interface.
 const RACK: usize = 50;
-/// Every so many nodes one is not Ready.
+/// One node of so many in every pool is not Ready.
 const UNAVAILABLE: usize = 10;
 
 /// The nodes and EgressIPs of a cluster, nodes first; no status is recorded.
@@ -71,7 +71,7 @@ fn node(i: usize) -> Value {
         "status": {"conditions": [
             {"type": "MemoryPressure", "status": "False", "reason": "KubeletHasSufficientMemory"},
             {"type": "DiskPressure", "status": "False", "reason": "KubeletHasNoDiskPressure"},
-            {"type": "Ready", "status": if i % UNAVAILABLE == 3 { "False" } else { "True" }, "reason": "Kubelet"},
+            {"type": "Ready", "status": if i / POOLS % UNAVAILABLE == 3 { "False" } else { "True" }, "reason": "Kubelet"},
         ]},
     })
 }

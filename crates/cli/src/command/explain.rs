@@ -1,8 +1,8 @@
 //! `egret explain`: why here, and why not elsewhere.
 
 use egret_api::{Kind, ObjectKey};
-use egret_core::{Address, EgressIp, EgressService, NodeName, ServiceKey, Snapshot};
-use egret_placement::{Decision, Explainer, NodeReason, Outcome, ServiceOutcome, Verdict, decide, event_reasons};
+use egret_core::{Address, EgressIp, EgressService, NodeName, ServiceKey, Snapshot, SourceIpBy};
+use egret_placement::{Decision, Explainer, Outcome, ServiceOutcome, Verdict, decide, event_reasons};
 use serde::Serialize;
 
 use super::{Answer, Reason, assumed_section, explain_node, json, unassigned, yaml};
@@ -19,6 +19,9 @@ struct Explanation {
     object: String,
     /// What it asks of nodes.
     selector: String,
+    /// The source of a service's traffic, and the network it takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    way_out: Option<String>,
     /// One entry an address; for a service one entry.
     items: Vec<Item>,
     /// What was assumed.
@@ -73,7 +76,7 @@ fn explain(cluster: &Cluster, decision: &Decision, key: &ObjectKey, ip: Option<&
     let snapshot = &cluster.snapshot;
     let explainer = Explainer::new(snapshot, decision);
     let bad = |text: &str, why: &str| Refusal::BadText { text: text.to_owned(), why: why.to_owned() };
-    let (selector, items) = match key.kind {
+    let (selector, way_out, items) = match key.kind {
         Kind::EgressIp => {
             let object = snapshot.egress_ips.get(&key.name.as_str().into()).ok_or_else(|| not_found(snapshot, key))?;
             let only = ip.map(|ip| Address::parse(ip).map_err(|fault| bad(ip, &fault.to_string()))).transpose()?;
@@ -81,19 +84,19 @@ fn explain(cluster: &Cluster, decision: &Decision, key: &ObjectKey, ip: Option<&
                 && !object.requested.contains(&only)
             {
                 let asked: Vec<String> = object.requested.iter().map(ToString::to_string).collect();
-                let why = format!("egressip/{} does not ask for it; it asks for {}", object.name, asked.join(", "));
-                return Err(bad(&only.to_string(), &why));
+                let (object, address) = (key.to_string(), only.to_string());
+                return Err(Refusal::NotAsked { object, address, asked: asked.join(", ") });
             }
-            (object.selector.to_string(), addresses(snapshot, decision, &explainer, object, only))
+            (object.selector.to_string(), None, addresses(snapshot, decision, &explainer, object, only))
         }
         Kind::EgressService => {
             let service = ServiceKey::new(key.namespace.as_deref().unwrap_or_default(), &key.name);
             let object = snapshot.egress_services.get(&service).ok_or_else(|| not_found(snapshot, key))?;
-            (object.selector.to_string(), vec![service_item(decision, &explainer, object)])
+            (object.selector.to_string(), Some(way_out(object)), vec![service_item(decision, &explainer, object)])
         }
         _ => return Err(bad(&key.to_string(), "explain an egressip, an egressservice or a node")),
     };
-    Ok(Explanation { object: key.to_string(), selector, items, assumed: cluster.assumed.clone() })
+    Ok(Explanation { object: key.to_string(), selector, way_out, items, assumed: cluster.assumed.clone() })
 }
 
 fn not_found(snapshot: &Snapshot, key: &ObjectKey) -> Refusal {
@@ -128,7 +131,9 @@ fn addresses(
         });
     }
     for (address, outcome) in outcomes.iter().filter(|(address, _)| only.is_none_or(|only| only == *address)) {
-        let verdicts = explainer.address(object, *address);
+        // What is refused for itself no node could take.
+        let refused = matches!(outcome, Outcome::Refused(_));
+        let verdicts = if refused { Vec::new() } else { explainer.address(object, *address) };
         let node = outcome.node();
         let recorded: Vec<&str> =
             object.recorded.iter().filter(|item| item.address == *address).map(|item| item.node.as_str()).collect();
@@ -144,7 +149,7 @@ fn addresses(
             recorded: (!recorded.is_empty()).then(|| recorded.join(", ")),
             node: node.map(ToString::to_string),
             reason,
-            others: groups(verdicts, "address", matches!(outcome, Outcome::Kept(_)), node.is_some()),
+            others: groups(verdicts, "addresses", matches!(outcome, Outcome::Kept(_)), node.is_some()),
         });
     }
     items
@@ -159,9 +164,9 @@ fn placed_reason(verdicts: &[(&NodeName, Verdict)], node: Option<&NodeName>, loa
     let eligible = verdicts.iter().filter(|(_, verdict)| matches!(verdict, Verdict::Eligible { .. })).count();
     let text = match (node, eligible) {
         (None, _) => "it has no node".to_owned(),
-        (Some(_), 0) => "it is the only node that can take it".to_owned(),
+        (Some(_), 0) => "the only node that can take it".to_owned(),
         (Some(_), others) => format!(
-            "it is the least loaded of {} when the address was placed, or won the stable hash among equals; it holds {load} now",
+            "the least loaded of {} when it was placed, or the winner of the stable hash among equals; it holds {load} then",
             count(others + 1, "eligible node")
         ),
     };
@@ -180,8 +185,7 @@ fn service_item(decision: &Decision, explainer: &Explainer<'_>, object: &EgressS
         Some(ServiceOutcome::Elected(_)) => Reason {
             name: "Elected",
             rule: Some("S6"),
-            text: "of the nodes that qualify it hosts the fewest services, or won the stable hash among equals"
-                .to_owned(),
+            text: "the one that hosts the fewest services, or the winner of the stable hash among equals".to_owned(),
         },
         Some(ServiceOutcome::All) => {
             Reason { name: "All", rule: Some("S2"), text: "with sourceIPBy: Network every node hosts it".to_owned() }
@@ -197,18 +201,25 @@ fn service_item(decision: &Decision, explainer: &Explainer<'_>, object: &EgressS
         matches!(outcome, Some(ServiceOutcome::Kept(_) | ServiceOutcome::Elected(_) | ServiceOutcome::None(_)));
     let kept = matches!(outcome, Some(ServiceOutcome::Kept(_)));
     let hosted = node.is_some();
-    let others = if judged { groups(verdicts, "service", kept, hosted) } else { Vec::new() };
+    let others = if judged { groups(verdicts, "services", kept, hosted) } else { Vec::new() };
     Item { address: None, recorded: host(object.recorded.clone()), node, reason, others }
 }
 
 /// Nodes with the same answer together: eligible ones first, then by the order of the rules.
 fn groups(verdicts: Vec<(&NodeName, Verdict)>, word: &str, kept: bool, placed: bool) -> Vec<Group> {
+    let loads: Vec<u32> = verdicts
+        .iter()
+        .filter_map(|(_, verdict)| match verdict {
+            Verdict::Eligible { load } => Some(*load),
+            Verdict::Holds | Verdict::Excluded(_) => None,
+        })
+        .collect();
     let mut groups: Vec<Group> = Vec::new();
     for (node, verdict) in verdicts {
         let (eligible, reason) = match verdict {
             Verdict::Holds => continue,
-            Verdict::Excluded(reason) => (false, excluded(&reason)),
-            Verdict::Eligible { load } => (true, eligible(load, word, kept, placed)),
+            Verdict::Excluded(reason) => (false, (&reason).into()),
+            Verdict::Eligible { .. } => (true, eligible(&loads, word, kept, placed)),
         };
         match groups.iter_mut().find(|group| group.eligible == eligible && group.reason.text == reason.text) {
             Some(group) => group.nodes.push(node.to_string()),
@@ -222,25 +233,40 @@ fn groups(verdicts: Vec<(&NodeName, Verdict)>, word: &str, kept: bool, placed: b
     groups
 }
 
-fn excluded(reason: &NodeReason) -> Reason {
-    reason.into()
-}
-
-fn eligible(load: u32, word: &str, kept: bool, placed: bool) -> Reason {
-    let load = usize::try_from(load).unwrap_or(usize::MAX);
-    let holds = if load == 0 { format!("holds no {word}") } else { format!("holds {}", count(load, word)) };
+/// Why nodes that could take it, and hold so much each, were not chosen.
+fn eligible(loads: &[u32], word: &str, kept: bool, placed: bool) -> Reason {
+    let holds = match (loads.iter().min(), loads.iter().max()) {
+        (Some(least), Some(most)) if least != most => format!("hold {least} to {most} {word}"),
+        (Some(load), _) => format!("hold {load} {word}"),
+        (None, _) => String::new(),
+    };
     let text = match (kept, placed) {
-        (true, _) => format!("eligible ({holds}), but a valid one does not move"),
-        (false, true) => format!("eligible ({holds}), but another was chosen"),
-        (false, false) => format!("fit by itself ({holds}); what is said above stands against it"),
+        (true, _) => format!("could take it ({holds}), but what is valid stays where it is"),
+        (false, true) => format!("could take it too ({holds})"),
+        (false, false) => format!("could take it by itself ({holds})"),
     };
     Reason { name: "Eligible", rule: None, text }
 }
 
+/// Where a service's traffic leaves, and with which source.
+fn way_out(object: &EgressService) -> String {
+    let source = match object.source_ip_by {
+        SourceIpBy::LoadBalancerIp => "the load balancer's address",
+        SourceIpBy::Network => "an address of the network it takes",
+    };
+    match &object.network {
+        Some(network) => format!("leaves with {source}, through network {network}"),
+        None => format!("leaves with {source}, through the node's own routes"),
+    }
+}
+
 fn sections(explanation: &Explanation) -> Vec<Section> {
-    let mut sections = vec![Section::new(&explanation.object).note(format!("nodes wanted: {}", explanation.selector))];
+    let wanted = if explanation.selector == "{}" { "any node" } else { &explanation.selector };
+    let head = Section::new(&explanation.object).note(format!("nodes wanted: {wanted}"));
+    let mut sections = vec![head.notes(explanation.way_out.clone())];
     for item in &explanation.items {
         let place = match (&item.recorded, &item.node) {
+            (_, Some(node)) if item.reason.name == "All" => format!("every node ({node})"),
             (Some(recorded), Some(node)) if recorded == node => format!("on {node}"),
             (Some(recorded), Some(node)) => format!("moves from {recorded} to {node}"),
             (None, Some(node)) => format!("goes to {node}"),

@@ -137,9 +137,9 @@ pub(crate) fn free(free: [Option<u32>; 2]) -> String {
 fn sections(explanation: &NodeExplanation) -> Vec<Section> {
     let mut sections = vec![Section::new(format!("node/{}", explanation.node)).notes(explanation.facts.clone())];
     let held = |title: &str, list: &[Held], now: bool| {
-        let mut grid = Grid::new(if now { &["OBJECT", "ADDRESS", "NOW ON"] } else { &["OBJECT", "ADDRESS", ""] });
+        let mut grid = Grid::new(&["OBJECT", "ADDRESS", "NOW ON"]);
         for held in list {
-            let address = held.address.clone().unwrap_or_else(|| "-".to_owned());
+            let address = held.address.clone().unwrap_or_default();
             let here = if now { held.now.clone().unwrap_or_else(|| "-".to_owned()) } else { String::new() };
             grid.row([cell(&held.object), toned(address, Tone::Good), cell(here)]);
         }
@@ -148,7 +148,7 @@ fn sections(explanation: &NodeExplanation) -> Vec<Section> {
     };
     sections.push(held("HOLDS", &explanation.holds, false));
     sections.push(held("COULD HOLD", &explanation.could_hold, true));
-    let mut grid = Grid::new(&["ADDRESSES OR SERVICES", "WHY NOT", "OBJECTS"]);
+    let mut grid = Grid::new(&["COUNT", "WHY NOT", "OBJECTS"]);
     for barred in &explanation.cannot_hold {
         let objects = few(barred.objects.iter().map(String::as_str));
         grid.row([cell(barred.count.to_string()), cell(barred.reason.line()), cell(objects)]);

@@ -89,6 +89,9 @@ fn plan(cluster: &mut Cluster, args: &PlanArgs, progress: &dyn Progress) -> Resu
         let reasons = event_reasons(&then, &after, &object.name);
         unplaced.extend(unassigned(&explainer, object, outcomes, &reasons));
     }
+    // Without a change it is the recorded state that becomes another.
+    let recorded = Decision::recorded(&now);
+    let before = if changes.is_empty() { &recorded } else { &settled };
     let unhosted = after.egress_services.keys().filter_map(|key| {
         let reason = explainer.no_host(key)?;
         let reason = Reason { name: reason.name(), rule: Some(reason.rule()), text: reason.to_string() };
@@ -100,7 +103,7 @@ fn plan(cluster: &mut Cluster, args: &PlanArgs, progress: &dyn Progress) -> Resu
         unassigned: unplaced,
         unhosted: unhosted.collect(),
         pending: pending(&now, &settled).iter().map(MoveLine::from).collect(),
-        load: loads((&now, &settled), (&then, &after)),
+        load: loads((&now, before), (&then, &after)),
         assumed: cluster.assumed.clone(),
     })
 }
@@ -142,9 +145,12 @@ fn sections(plan: &Plan) -> Vec<Section> {
         sections.push(pending_section(plan));
     } else {
         sections.push(Section::new("CHANGE").notes(plan.changes.iter().cloned()));
-        let moves = match plan.moves.len() {
-            0 => Section::new("MOVES").note("nothing moves"),
-            moves => Section::new(format!("MOVES ({moves})")),
+        let moves = match (plan.moves.len(), plan.unassigned.len()) {
+            (0, 0) => Section::new("MOVES").note("nothing moves"),
+            (0, left) => {
+                Section::new("MOVES").note(format!("nothing moves, and {} without a node", count(left, "address")))
+            }
+            (moves, _) => Section::new(format!("MOVES ({moves})")),
         };
         sections.push(moves.grid(moves_grid(&plan.moves)));
     }
@@ -198,18 +204,28 @@ fn unassigned_section(plan: &Plan) -> Section {
     Section::new(format!("{when} ({})", plan.unassigned.len() + plan.unhosted.len())).grid(grid)
 }
 
+/// More unchanged nodes than this are only counted: with hundreds of nodes the ones that change would be lost.
+const UNCHANGED_SHOWN: usize = 12;
+
 fn load_section(plan: &Plan) -> Section {
-    let mut grid = Grid::new(&["NODE", "ADDRESSES", "AFTER", "SERVICES", "AFTER"]);
-    for load in &plan.load {
-        let tone = |before, after| if before == after { Tone::Plain } else { Tone::Change };
-        grid.row([
-            cell(&load.node),
-            cell(load.addresses_before.to_string()),
-            toned(load.addresses_after.to_string(), tone(load.addresses_before, load.addresses_after)),
-            cell(load.services_before.to_string()),
-            toned(load.services_after.to_string(), tone(load.services_before, load.services_after)),
-        ]);
+    let changed =
+        |load: &&Load| (load.addresses_before, load.services_before) != (load.addresses_after, load.services_after);
+    let unchanged = plan.load.len() - plan.load.iter().filter(changed).count();
+    let all = unchanged <= UNCHANGED_SHOWN;
+    let services = plan.load.iter().any(|load| load.services_before + load.services_after > 0);
+    let mut grid = Grid::new(&["NODE", "ADDRESSES", "SERVICES"]);
+    for load in plan.load.iter().filter(|load| all || changed(load)) {
+        let services = if services { shift(load.services_before, load.services_after) } else { cell("") };
+        grid.row([cell(&load.node), shift(load.addresses_before, load.addresses_after), services]);
     }
-    let section = Section::new(format!("LOAD ({})", count(plan.load.len(), "node")));
-    section.note("before and after; nodes that hold nothing at both times are left out").grid(grid)
+    let mut section = Section::new("LOAD PER NODE");
+    if !all {
+        section = section.note(format!("{} more hold what they held", count(unchanged, "node")));
+    }
+    section.grid(grid)
+}
+
+/// `2`, or `2 -> 0`.
+fn shift(before: u32, after: u32) -> (String, Tone) {
+    if before == after { cell(before.to_string()) } else { toned(format!("{before} -> {after}"), Tone::Change) }
 }

@@ -43,6 +43,8 @@ struct ServiceLine {
     object: String,
     /// `status.host`.
     host: Option<String>,
+    /// `spec.network`.
+    network: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
@@ -89,7 +91,8 @@ fn status(cluster: &Cluster) -> Status {
         let note = moves.get(&Subject::Service(service.key.clone())).cloned();
         let note = note.or_else(|| explainer.no_host(&service.key).map(|why| format!("{} {why}", why.rule())));
         let host = (service.recorded != Host::None).then(|| service.recorded.to_string());
-        ServiceLine { object: format!("egressservice/{}", service.key), host, note }
+        let network = service.network.clone();
+        ServiceLine { object: format!("egressservice/{}", service.key), host, network, note }
     };
     let mut services: Vec<ServiceLine> = snapshot.egress_services.values().map(service).collect();
     services.sort_by_key(|line| (line.host.is_some(), line.note.is_none()));
@@ -191,14 +194,18 @@ fn sections(status: &Status, platform: Platform) -> Vec<Section> {
     }
     let unassigned = status.addresses.iter().filter(|line| line.node.is_none()).count();
     let title = format!("ADDRESSES ({}, {unassigned} unassigned)", status.addresses.len());
-    let mut sections = vec![Section::new(title).grid(grid)];
+    let mut sections = Vec::new();
+    if !status.addresses.is_empty() {
+        sections.push(Section::new(title).grid(grid));
+    }
     if !status.services.is_empty() {
-        let mut grid = Grid::new(&["EGRESSSERVICE", "HOST", "NOTE"]);
+        let mut grid = Grid::new(&["EGRESSSERVICE", "HOST", "NETWORK", "NOTE"]);
         for line in &status.services {
             let tone = if line.host.is_some() { Tone::Good } else { Tone::Bad };
             grid.row([
                 cell(line.object.trim_start_matches("egressservice/")),
                 toned(line.host.clone().unwrap_or_else(|| "-".to_owned()), tone),
+                cell(line.network.clone().unwrap_or_default()),
                 cell(line.note.clone().unwrap_or_default()),
             ]);
         }
@@ -210,6 +217,8 @@ fn sections(status: &Status, platform: Platform) -> Vec<Section> {
 }
 
 fn nodes_section(status: &Status, platform: Platform) -> Section {
+    let services = !status.services.is_empty();
+    let limited = platform == Platform::Cloud;
     let mut grid = Grid::new(&["NODE", "ADDRESSES", "SERVICES", "FREE", "NOTE"]);
     for line in &status.nodes {
         let note = line.takes_nothing.as_ref().map(|reason| format!("takes nothing new: {}", reason.line()));
@@ -217,23 +226,27 @@ fn nodes_section(status: &Status, platform: Platform) -> Section {
         grid.row([
             toned(&line.node, tone),
             cell(line.addresses.to_string()),
-            cell(line.services.to_string()),
-            cell(free([line.free_ipv4, line.free_ipv6])),
+            cell(if services { line.services.to_string() } else { String::new() }),
+            cell(if limited { free([line.free_ipv4, line.free_ipv6]) } else { String::new() }),
             cell(note.unwrap_or_default()),
         ]);
     }
     let mut section = Section::new(format!("NODES ({})", status.nodes.len()));
-    let loads: Vec<u32> =
-        status.nodes.iter().filter(|line| line.takes_nothing.is_none()).map(|line| line.addresses).collect();
-    if let (Some(least), Some(most)) = (loads.iter().min(), loads.iter().max()) {
-        section = section.note(format!("usable ones hold {least} to {most} addresses each"));
+    let usable = status.nodes.iter().filter(|line| line.takes_nothing.is_none());
+    let loads: Vec<u32> = usable.map(|line| line.addresses).collect();
+    match (loads.iter().min(), loads.iter().max()) {
+        (Some(least), Some(most)) if least != most => {
+            section = section.note(format!("usable ones hold {least} to {most} addresses each"));
+        }
+        (Some(load), _) => section = section.note(format!("each usable one holds {load}")),
+        (None, _) => section = section.note("none is usable"),
     }
     if status.other_nodes > 0 {
         section =
             section.note(format!("{} more match no selector and hold nothing", count(status.other_nodes, "node")));
     }
-    if platform == Platform::BareMetal {
-        section = section.note("off the cloud nothing limits how many a node may hold");
+    if !limited {
+        section = section.note("off the cloud nothing limits how many addresses a node may hold");
     }
     section.grid(grid)
 }

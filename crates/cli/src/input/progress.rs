@@ -1,6 +1,7 @@
 //! What is shown while a large input is read.
 
 use std::io::IsTerminal;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -20,20 +21,26 @@ impl Progress for Silent {
 
 /// One line on standard error that is gone when this value is dropped; nothing if that is no terminal.
 #[derive(Debug)]
-pub struct Spinner(ProgressBar);
+pub struct Spinner {
+    bar: ProgressBar,
+    since: Instant,
+}
+
+/// What is read faster than this is not worth a line that flashes.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 impl Spinner {
     /// A line that is not drawn before the first file.
     #[must_use]
     pub fn new() -> Self {
         if !std::io::stderr().is_terminal() {
-            return Self(ProgressBar::hidden());
+            return Self { bar: ProgressBar::hidden(), since: Instant::now() };
         }
         let bar = ProgressBar::new_spinner();
         if let Ok(style) = ProgressStyle::with_template("{spinner} reading {wide_msg}") {
             bar.set_style(style);
         }
-        Self(bar)
+        Self { bar, since: Instant::now() }
     }
 }
 
@@ -45,13 +52,15 @@ impl Default for Spinner {
 
 impl Progress for Spinner {
     fn file(&self, name: &str, objects_so_far: usize) {
-        self.0.set_message(format!("{name} ({objects_so_far} objects so far)"));
-        self.0.tick();
+        if self.since.elapsed() >= PATIENCE {
+            self.bar.set_message(format!("{name} ({objects_so_far} objects so far)"));
+            self.bar.tick();
+        }
     }
 }
 
 impl Drop for Spinner {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }

@@ -116,6 +116,9 @@ impl<'a> Matching<'a> {
     }
 
     fn serve(&mut self, i: usize) -> bool {
+        if self.groups[self.open[i].group].candidates.is_empty() {
+            return false;
+        }
         if let Some(node) = self.best_free(i) {
             self.put(i, node);
             return true;
