@@ -10,13 +10,15 @@ pub const KEY: &str = "k8s.ovn.org/host-cidrs";
 /// What it looks like.
 pub const EXAMPLE: &str = r#"["10.10.10.5/24","192.168.126.31/24"]"#;
 
-/// Reads `["10.10.10.5/24","192.168.126.31/24"]`, host bits kept.
+/// Reads `["10.10.10.5/24","192.168.126.31/24"]`, host bits kept; sorted as text, for the list stands for a set.
 ///
 /// # Errors
 /// [`DecodeFault`] of the first entry that is no address with a prefix length.
 pub fn decode(text: &str) -> Result<Vec<IpNet>, DecodeFault> {
     let texts: Vec<String> = serde_json::from_str(text)?;
-    texts.iter().map(|text| parse_prefix(text)).collect()
+    let mut prefixes = texts.iter().map(|text| parse_prefix(text)).collect::<Result<Vec<IpNet>, _>>()?;
+    prefixes.sort_by_cached_key(IpNet::to_string);
+    Ok(prefixes)
 }
 
 /// Writes what [`decode`] reads, sorted as text, as the node's own component does.
