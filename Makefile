@@ -19,9 +19,6 @@ demo: toolchain ## show what Egret does, on an example cluster
 	@echo 'Building egret (a few minutes the first time, then seconds) ...' >&2
 	@cargo build --quiet --locked --bin egret
 	@sh examples/demo.sh "$(BIN)/egret"
-	@printf '\n=== Why is an address where it is, and why not elsewhere?\n$$ egret %s\n' '$(WHY)'
-	@"$(BIN)/egret" $(WHY)
-demo: WHY := explain egressip/billing --ip 192.168.50.101 examples/3-maintenance-drain/cluster
 
 # The tests need the scenarios binary, so it has been built with them; `cargo run` would build much of it again, with
 # fewer features.

@@ -25,6 +25,9 @@ echo 'worker-a and worker-b go into maintenance. Which egress addresses move, an
 headline 'Before: six addresses on four workers'
 typed "egret status $here/cluster"
 
+headline 'Why is an address where it is, and why not elsewhere?'
+typed "egret explain egressip/billing --ip 192.168.50.101 $here/cluster"
+
 headline 'The old way, one node after the other: an address lands on the node that is next'
 typed "egret plan $here/cluster --label node/worker-a k8s.ovn.org/egress-assignable- |
     grep 192.168.50.101 | cut -c-54"

@@ -83,10 +83,10 @@ fn status(cluster: &Cluster) -> Status {
     for moved in pending(snapshot, &decision) {
         moves.insert(moved.subject.clone(), next(&moved));
     }
-    let mut addresses: Vec<AddressLine> =
-        snapshot.egress_ips.values().flat_map(|object| address_lines(snapshot, &decision, object, &moves)).collect();
-    addresses.sort_by_key(|line| (line.node.is_some(), line.note.is_none()));
     let explainer = Explainer::new(snapshot, &decision);
+    let lines = |object| address_lines(&explainer, snapshot, &decision, object, &moves);
+    let mut addresses: Vec<AddressLine> = snapshot.egress_ips.values().flat_map(lines).collect();
+    addresses.sort_by_key(|line| (line.node.is_some(), line.note.is_none()));
     let service = |service: &egret_core::EgressService| {
         let note = moves.get(&Subject::Service(service.key.clone())).cloned();
         let note = note.or_else(|| explainer.no_host(&service.key).map(|why| format!("{} {why}", why.rule())));
@@ -116,15 +116,15 @@ fn next(moved: &Move) -> String {
 }
 
 fn address_lines(
+    explainer: &Explainer<'_>,
     snapshot: &Snapshot,
     decision: &Decision,
     object: &EgressIp,
     moves: &BTreeMap<Subject, String>,
 ) -> Vec<AddressLine> {
-    let explainer = Explainer::new(snapshot, decision);
     let outcomes = decision.egress_ips.get(&object.name).map_or(&[][..], Vec::as_slice);
     let reasons = event_reasons(snapshot, decision, &object.name);
-    let why: BTreeMap<String, String> = unassigned(&explainer, object, outcomes, &reasons)
+    let why: BTreeMap<String, String> = unassigned(explainer, object, outcomes, &reasons)
         .into_iter()
         .map(|line| (line.address.clone(), line.line()))
         .collect();

@@ -78,7 +78,7 @@ struct Excerpt<'a> {
 impl<'a> Excerpt<'a> {
     fn new(place: &'a Place, mark: char, width: usize) -> Self {
         let (before, marked, after) = cut(place, width);
-        Self { place, mark, before, marked, after }
+        Self { place, mark, before: harmless(&before), marked: harmless(&marked), after: harmless(&after) }
     }
 
     fn element(&self, kind: AnnotationKind) -> Element<'_> {
@@ -141,6 +141,13 @@ fn tail(text: &str, room: usize) -> String {
         return text.to_owned();
     }
     format!("{CUT}{}", text.get(start..).unwrap_or_default())
+}
+
+/// A source line of the same length without control characters but tabs, which the renderer widens. It leaves those of
+/// the second set (U+0080 to U+009F) as they are.
+fn harmless(line: &str) -> String {
+    let replace = |c: char| if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
+    line.chars().map(replace).collect()
 }
 
 /// Without control characters and our own marks: a manifest must not be able to steer a terminal through a message that quotes it.

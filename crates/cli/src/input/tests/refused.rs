@@ -258,3 +258,12 @@ fn arbitrary_text_never_panics() {
         }
     }
 }
+
+/// Found by fuzzing: the renderer lets the second set of control characters through.
+#[test]
+fn no_control_character_of_the_input_reaches_the_terminal() {
+    for control in ['\u{1b}', '\u{7}', '\u{82}', '\u{9b}'] {
+        let told = told(&text(format!("kind: Node\nmetadata: {{name: a{control}b")));
+        assert!(!told.is_empty() && !told.chars().any(|c| c.is_control() && c != '\n'), "{told:?}");
+    }
+}
