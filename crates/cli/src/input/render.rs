@@ -143,10 +143,10 @@ fn tail(text: &str, room: usize) -> String {
     format!("{CUT}{}", text.get(start..).unwrap_or_default())
 }
 
-/// A source line of the same length without control characters but tabs, which the renderer widens. It leaves those of
-/// the second set (U+0080 to U+009F) as they are.
+/// A source line of the same length without the second set of control characters (U+0080 to U+009F), which the renderer
+/// leaves as they are; it draws the first set itself.
 fn harmless(line: &str) -> String {
-    let replace = |c: char| if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
+    let replace = |c: char| if c.is_control() && !c.is_ascii() { char::REPLACEMENT_CHARACTER } else { c };
     line.chars().map(replace).collect()
 }
 
