@@ -6,7 +6,6 @@ pub mod bridge_egress_ips;
 pub mod egress_ip_mark;
 pub mod egress_ip_owner;
 pub mod egress_ipconfig;
-pub mod egress_service_host;
 pub mod host_cidrs;
 pub mod l3_gateway_config;
 pub mod network_ids;
