@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use egret_core::Selector;
+use egret_core::{IpNet, Selector};
 
 use crate::selector_text;
 
@@ -118,6 +118,9 @@ pub struct InputArgs {
     /// Nodes without an OVN host subnet (hybrid overlay), as ovnkube's option of that name; they are ignored.
     #[arg(long, value_name = "SELECTOR", value_parser = selector_text::parse, help_heading = "What a dump cannot tell")]
     pub no_hostsubnet_nodes: Option<Selector>,
+    /// Networks of pods, where the nodes' own pod subnets do not tell them all (an endpoint outside is host-networked).
+    #[arg(long, value_name = "CIDR", value_delimiter = ',', help_heading = "What a dump cannot tell")]
+    pub cluster_subnets: Vec<IpNet>,
     /// A cordoned node hosts nothing, as with the controller's option of that name.
     #[arg(long, help_heading = "What a dump cannot tell")]
     pub cordon_excludes: bool,

@@ -77,6 +77,7 @@ impl Cluster {
             platform,
             no_host_subnet: args.no_hostsubnet_nodes.clone(),
             cordon_excludes: args.cordon_excludes,
+            cluster_subnets: args.cluster_subnets.clone(),
         };
         let snapshot = Snapshot { options, ..Snapshot::default() };
         let unreachable = args.assume_unreachable.iter().map(|name| name.as_str().into()).collect();

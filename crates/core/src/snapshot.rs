@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ipnet::IpNet;
+
 use crate::{
     Address, CloudPrivateIpConfig, CloudState, EgressIp, EgressIpName, EgressService, Endpoint, Node, NodeName,
     RecordedItem, Selector, Service, ServiceKey,
@@ -26,6 +28,8 @@ pub struct Options {
     pub no_host_subnet: Option<Selector>,
     /// A cordoned node hosts nothing (rule N4); off by default.
     pub cordon_excludes: bool,
+    /// Networks of pods, beside the pod subnets that the nodes name themselves (rule S3).
+    pub cluster_subnets: Vec<IpNet>,
 }
 
 /// Everything that is known of a cluster at one moment; what every decision is made from.
@@ -50,6 +54,11 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// Every network of pods that is known: those of the options and those of the nodes, one by one.
+    pub fn pod_networks(&self) -> impl Iterator<Item = &IpNet> {
+        self.options.cluster_subnets.iter().chain(self.nodes.values().flat_map(|node| &node.pod_subnets))
+    }
+
     /// Where the addresses of `object` are, before anything is decided: off the cloud what its status says; on a cloud,
     /// for an address that the cloud was asked for on this object's behalf, the node it was asked for (unless that was
     /// refused), and the status for the others. Ascending.

@@ -65,12 +65,20 @@ enum Standing {
 pub(crate) struct Election {
     services: BTreeMap<ServiceKey, Slot>,
     nodes: Vec<Fitness>,
-    /// Each pod subnet, and how many nodes have it.
+    /// Each pod subnet, and how many nodes (and the options) have it.
     pod_subnets: JointPrefixMap<IpNet, u32>,
     stale: bool,
 }
 
 impl Election {
+    pub(crate) fn new(options: &Options) -> Self {
+        let mut election = Self::default();
+        for net in &options.cluster_subnets {
+            *election.pod_subnets.entry(*net).or_default() += 1;
+        }
+        election
+    }
+
     /// Takes over what has changed; returns a selector that is nobody's now, whose number may come to mean another.
     pub(crate) fn update_service(
         &mut self,
@@ -203,5 +211,40 @@ impl Election {
         let net = IpNet::from(endpoint.address.ip());
         (self.pod_subnets.is_empty() || self.pod_subnets.get_lpm(&net).is_some())
             && !table.is_host_address(endpoint.address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use egret_core::{EgressService, InfrastructureFault, InfrastructureFaultKind, NodeSelector};
+
+    use super::*;
+    use crate::decide;
+
+    #[test]
+    fn s3_pod_networks_of_the_options_count_beside_those_of_the_nodes() {
+        let key = ServiceKey::new("ns", "web");
+        let fault = InfrastructureFault { annotation: "none needed", kind: InfrastructureFaultKind::Missing };
+        let mut node = Node::new("n1", Err(fault));
+        node.pod_subnets = vec!["10.128.1.0/24".parse().expect("a network")];
+        let address = Address::parse("10.128.9.5").expect("an address");
+        let mut snapshot = Snapshot::default();
+        snapshot.nodes.insert(node.name.clone(), node);
+        snapshot.services.insert(key.clone(), Service { has_ingress: true, traffic_policy_local: false });
+        snapshot.endpoints.insert(key.clone(), vec![Endpoint { address, node: None, serving: true }]);
+        snapshot.egress_services.insert(
+            key.clone(),
+            EgressService {
+                key: key.clone(),
+                created: Timestamp(0),
+                source_ip_by: SourceIpBy::LoadBalancerIp,
+                selector: NodeSelector::everything(),
+                network: None,
+                recorded: Host::None,
+            },
+        );
+        assert_eq!(decide(&snapshot).egress_services[&key], ServiceOutcome::None(NoHostReason::NoEndpoints));
+        snapshot.options.cluster_subnets = vec!["10.128.0.0/14".parse().expect("a network")];
+        assert_eq!(decide(&snapshot).egress_services[&key], ServiceOutcome::Elected("n1".into()));
     }
 }

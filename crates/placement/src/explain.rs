@@ -245,10 +245,10 @@ impl<'a> Explainer<'a> {
 
     /// S3: inside the pod subnets, where any are known, and no node's own address.
     fn is_pod(&self, address: Address) -> bool {
-        let nodes = || self.snapshot.nodes.values();
-        let mut subnets = nodes().flat_map(|node| &node.pod_subnets).peekable();
+        let mut subnets = self.snapshot.pod_networks().peekable();
         let own = |node: &Node| node.host_addresses.contains(&address) || node.primary_addresses.contains(&address);
-        (subnets.peek().is_none() || subnets.any(|subnet| subnet.contains(&address.ip()))) && !nodes().any(own)
+        (subnets.peek().is_none() || subnets.any(|subnet| subnet.contains(&address.ip())))
+            && !self.snapshot.nodes.values().any(own)
     }
 
     /// Why the service has no host, if it has none.

@@ -80,7 +80,7 @@ impl Placer {
             options: snapshot.options.clone(),
             nodes: Nodes::default(),
             objects: Objects::default(),
-            election: Election::default(),
+            election: Election::new(&snapshot.options),
             foreign: FxHashMap::default(),
             refused: FxHashSet::default(),
             departed: FxHashSet::default(),

@@ -10,12 +10,11 @@ fn finding(check: Check, service: &EgressService, message: String) -> Finding {
 
 /// S3: an endpoint that is a pod's: inside the pod subnets, where any are known, and no node's own address.
 fn is_pod(snapshot: &Snapshot, endpoint: &Endpoint) -> bool {
-    let known = snapshot.nodes.values().any(|node| !node.pod_subnets.is_empty());
-    let inside = |node: &Node| node.pod_subnets.iter().any(|net| net.contains(&endpoint.address.ip()));
+    let inside = snapshot.pod_networks().any(|net| net.contains(&endpoint.address.ip()));
     let own = |node: &Node| {
         node.host_addresses.contains(&endpoint.address) || node.primary_addresses.contains(&endpoint.address)
     };
-    (!known || snapshot.nodes.values().any(inside)) && !snapshot.nodes.values().any(own)
+    (inside || snapshot.pod_networks().next().is_none()) && !snapshot.nodes.values().any(own)
 }
 
 /// S1 to S3: why the service cannot have any host.

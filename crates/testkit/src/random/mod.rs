@@ -91,7 +91,7 @@ pub fn cluster_on(platform: Platform) -> impl Strategy<Value = Snapshot> {
 fn options(platform: Platform) -> impl Strategy<Value = Options> {
     (rare(), rare()).prop_map(move |(ignoring, cordon_excludes)| {
         let windows = selector("os=windows").compiled().cloned();
-        Options { platform, no_host_subnet: windows.filter(|_| ignoring), cordon_excludes }
+        Options { platform, no_host_subnet: windows.filter(|_| ignoring), cordon_excludes, cluster_subnets: Vec::new() }
     })
 }
 

@@ -20,6 +20,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use egret_api::annotation::node_subnets;
 use egret_api::{Kind, Manifests, ObjectKey};
 use egret_core::{Address, NodeName, Options, Platform, Reachability, Selector, Snapshot};
 use serde_json::{Value, json};
@@ -136,6 +137,10 @@ impl World {
         annotations
             .entry(GATEWAY_CONFIG.to_owned())
             .or_insert_with(|| json!({ "default": { "mode": mode } }).to_string());
+        // A node that goes leaves its pod network behind: the README's union is over all nodes that ever appear.
+        let subnets = annotations.get(node_subnets::KEY).and_then(|text| node_subnets::decode(text).ok());
+        let subnets = subnets.and_then(|mut subnets| subnets.remove(node_subnets::DEFAULT_NETWORK));
+        self.options.cluster_subnets.extend(subnets.unwrap_or_default());
         self.truth.insert(spec.name.as_str().into(), spec.reachable);
         self.insert(json!({
             "apiVersion": "v1",
