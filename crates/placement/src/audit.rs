@@ -5,6 +5,7 @@
 //! `egret-core`. So a fault in one is seen by the other.
 
 mod addresses;
+mod facts;
 mod nodes;
 mod services;
 
@@ -13,6 +14,7 @@ use std::fmt;
 
 use egret_core::{EgressIpName, Host, RecordedItem, ServiceKey, Snapshot};
 
+use self::facts::Facts;
 use crate::{Decision, ServiceOutcome};
 
 /// Who holds what: the thing that is audited.
@@ -112,13 +114,14 @@ impl Finding {
 /// Every invariant that `state` breaks, ascending. Fit for what is recorded and for what is decided.
 #[must_use]
 pub fn audit(snapshot: &Snapshot, state: &State) -> Vec<Finding> {
+    let facts = Facts::of(snapshot);
     let mut findings = Vec::new();
     findings.extend(addresses::one_owner(state));
     findings.extend(addresses::requested(snapshot, state));
     findings.extend(addresses::eligible_owner(snapshot, state));
-    findings.extend(addresses::no_host_conflict(snapshot, state));
+    findings.extend(addresses::no_host_conflict(&facts, state));
     findings.extend(addresses::anti_co_location(state));
-    findings.extend(addresses::owner_or_reason(snapshot, state));
+    findings.extend(addresses::owner_or_reason(&facts, state));
     findings.extend(addresses::cloud(snapshot, state));
     findings.extend(nodes::capacity(snapshot, state));
     findings.extend(nodes::service_labels(snapshot, state));
@@ -131,7 +134,7 @@ pub fn audit(snapshot: &Snapshot, state: &State) -> Vec<Finding> {
 /// Every valid assignment of the recorded state of `snapshot` that `state` has moved or dropped.
 #[must_use]
 pub fn needless_moves(snapshot: &Snapshot, state: &State) -> Vec<Finding> {
-    let mut findings = addresses::no_needless_move(snapshot, state);
+    let mut findings = addresses::no_needless_move(&Facts::of(snapshot), state);
     findings.extend(services::no_needless_change(snapshot, state));
     findings.sort();
     findings

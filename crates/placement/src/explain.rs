@@ -89,17 +89,23 @@ impl<'a> Explainer<'a> {
     #[must_use]
     pub fn address(&self, object: &EgressIp, address: Address) -> Vec<(&'a NodeName, Verdict)> {
         let only_secondary = self.only_secondary(object, address);
-        let verdict = |node: &'a Node| (&node.name, self.verdict(object, address, node, only_secondary));
+        let verdict = |node: &'a Node| (&node.name, self.verdict(object, address, node, || only_secondary));
         self.snapshot.nodes.values().map(verdict).collect()
     }
 
     /// What one node is to `address` of `object`.
     #[must_use]
     pub fn node(&self, object: &EgressIp, address: Address, node: &Node) -> Verdict {
-        self.verdict(object, address, node, self.only_secondary(object, address))
+        self.verdict(object, address, node, || self.only_secondary(object, address))
     }
 
-    fn verdict(&self, object: &EgressIp, address: Address, node: &Node, only_secondary: bool) -> Verdict {
+    fn verdict(
+        &self,
+        object: &EgressIp,
+        address: Address,
+        node: &Node,
+        only_secondary: impl FnOnce() -> bool,
+    ) -> Verdict {
         let holder = self.decision.outcome(&object.name, address).and_then(|outcome| outcome.node());
         if holder == Some(&node.name) {
             return Verdict::Holds;
@@ -138,12 +144,12 @@ impl<'a> Explainer<'a> {
         object: &EgressIp,
         address: Address,
         node: &Node,
-        only_secondary: bool,
+        only_secondary: impl FnOnce() -> bool,
     ) -> Result<(), NodeReason> {
         self.new_here(object, node)?;
         match hosting(node, address) {
             None => return Err(NodeReason::NoNetwork),
-            Some(NetworkKind::Primary) if only_secondary => return Err(NodeReason::SecondaryPreferred),
+            Some(NetworkKind::Primary) if only_secondary() => return Err(NodeReason::SecondaryPreferred),
             Some(_) => {}
         }
         self.n7(node, address.family())?;

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use egret_core::{Address, CloudState, EgressIp, EgressIpName, NodeName, Platform, RecordedItem, Snapshot};
+use egret_core::Snapshot;
+use egret_core::{Address, CloudState, EgressIp, EgressIpName, Node, NodeName, Platform, RecordedItem, Selector};
 
+use super::facts::Facts;
 use super::nodes::{in_primary, over_capacity, takes_new, unfit_to_keep, usage};
 use super::{Check, Finding, State};
 
@@ -63,18 +65,6 @@ pub(super) fn eligible_owner(snapshot: &Snapshot, state: &State) -> Vec<Finding>
     ineligible.collect()
 }
 
-/// A2: the first node that has `address` as its own, and no excuse.
-fn conflict(snapshot: &Snapshot, address: Address) -> Option<&NodeName> {
-    let conflicting = snapshot.nodes.values().find(|node| {
-        let recorded = RecordedItem { address, node: node.name.clone() };
-        let excused = node.own_egress_addresses.contains(&address)
-            || snapshot.departed.contains(&(address, node.name.clone()))
-            || snapshot.egress_ips.values().any(|object| snapshot.present(object).contains(&recorded));
-        node.primary_addresses.contains(&address) || (node.host_addresses.contains(&address) && !excused)
-    });
-    conflicting.map(|node| &node.name)
-}
-
 /// A4: the cloud holds `address` for somebody unknown.
 fn foreign(snapshot: &Snapshot, address: Address) -> bool {
     snapshot.options.platform == Platform::Cloud
@@ -82,9 +72,9 @@ fn foreign(snapshot: &Snapshot, address: Address) -> bool {
 }
 
 /// No host conflict: no object holds a node's own address.
-pub(super) fn no_host_conflict(snapshot: &Snapshot, state: &State) -> Vec<Finding> {
+pub(super) fn no_host_conflict(facts: &Facts<'_>, state: &State) -> Vec<Finding> {
     let conflicts = holdings(state).filter_map(|(name, item)| {
-        let host = conflict(snapshot, item.address)?;
+        let host = facts.conflict(item.address)?;
         let message = format!("{} is held, and is a host address of node {host} (A2)", item.address);
         Some(finding(Check::NoHostConflict, name, message))
     });
@@ -110,42 +100,42 @@ pub(super) fn anti_co_location(state: &State) -> Vec<Finding> {
 
 /// Whether some node passes N1 to N6 for something new, or validly holds `address` now. One that is not yet probed may
 /// still answer.
-fn could_hold(snapshot: &Snapshot, object: &EgressIp, address: Address) -> bool {
-    let keeps = |node: &NodeName| ineligible(snapshot, object, address, node).is_none();
-    let items = snapshot.present(object);
-    (object.selector.compiled().is_some() && snapshot.nodes.keys().any(keeps))
+fn could_hold(facts: &Facts<'_>, object: &EgressIp, address: Address) -> bool {
+    let keeps = |node: &NodeName| ineligible(facts.snapshot, object, address, node).is_none();
+    let items = facts.snapshot.present(object);
+    (object.selector.compiled().is_some() && facts.snapshot.nodes.keys().any(keeps))
         || items.iter().any(|item| item.address == address && keeps(&item.node))
 }
 
 /// A3: the object that has the best claim to `address`, if it could be had anywhere.
-fn claimant(snapshot: &Snapshot, address: Address) -> Option<&EgressIpName> {
-    let mut claimants: Vec<&EgressIp> =
-        snapshot.egress_ips.values().filter(|object| object.requested.contains(&address)).collect();
+fn claimant<'a>(facts: &Facts<'a>, address: Address) -> Option<&'a EgressIpName> {
+    let mut claimants: Vec<&EgressIp> = facts.claimants(address).to_vec();
     if let [only] = claimants[..] {
         return Some(&only.name);
     }
     claimants.sort_by_cached_key(|object| {
-        let holds = snapshot.present(object).iter().any(|item| item.address == address);
+        let holds = facts.snapshot.present(object).iter().any(|item| item.address == address);
         (!holds, object.created, object.name.clone())
     });
-    claimants.into_iter().find(|object| could_hold(snapshot, object, address)).map(|object| &object.name)
+    claimants.into_iter().find(|object| could_hold(facts, object, address)).map(|object| &object.name)
 }
 
 /// Owner or reason: an address without a node has no node that could simply take it.
-pub(super) fn owner_or_reason(snapshot: &Snapshot, state: &State) -> Vec<Finding> {
-    let usage = usage(snapshot, state);
+pub(super) fn owner_or_reason(facts: &Facts<'_>, state: &State) -> Vec<Finding> {
+    let usage = usage(facts.snapshot, state);
+    let mut candidates: BTreeMap<&Selector, Vec<&Node>> = BTreeMap::new();
     let mut findings = Vec::new();
-    for object in snapshot.egress_ips.values() {
+    for object in facts.snapshot.egress_ips.values() {
         let held = state.egress_ips.get(&object.name).map_or(&[][..], Vec::as_slice);
         for address in &object.requested {
             let settled = held.iter().any(|item| item.address == *address)
-                || conflict(snapshot, *address).is_some()
-                || foreign(snapshot, *address)
-                || claimant(snapshot, *address) != Some(&object.name);
-            if settled {
-                continue;
-            }
-            if let Some(node) = could_take(snapshot, object, *address, held, &usage) {
+                || facts.conflict(*address).is_some()
+                || foreign(facts.snapshot, *address)
+                || claimant(facts, *address) != Some(&object.name);
+            let Some(selector) = object.selector.compiled().filter(|_| !settled) else { continue };
+            let fit = || facts.snapshot.nodes.values().filter(|node| takes_new(facts.snapshot, node, &object.selector));
+            let candidates = candidates.entry(selector).or_insert_with(|| fit().collect());
+            if let Some(node) = could_take(facts.snapshot, candidates, *address, held, &usage) {
                 let message = format!("{address} has no node, and {node} could take it");
                 findings.push(finding(Check::OwnerOrReason, &object.name, message));
             }
@@ -154,23 +144,21 @@ pub(super) fn owner_or_reason(snapshot: &Snapshot, state: &State) -> Vec<Finding
     findings
 }
 
-/// A node that passes N1 to N9 for `address`.
+/// The candidate that passes N6 to N9 for `address`.
 fn could_take<'a>(
-    snapshot: &'a Snapshot,
-    object: &EgressIp,
+    snapshot: &Snapshot,
+    candidates: &[&'a Node],
     address: Address,
     held: &[RecordedItem],
     usage: &BTreeMap<&NodeName, Vec<Address>>,
 ) -> Option<&'a NodeName> {
-    let fit = |node: &&egret_core::Node| takes_new(snapshot, node, &object.selector);
-    let candidates: Vec<&egret_core::Node> = snapshot.nodes.values().filter(fit).collect();
     let secondary = candidates.iter().any(|node| in_primary(node, address) == Some(false));
     let refused = |node: &NodeName| {
         let config = snapshot.cloud.get(&address).filter(|_| snapshot.options.platform == Platform::Cloud);
         config
             .is_some_and(|config| config.state == CloudState::Refused && config.owner.is_some() && config.node == *node)
     };
-    let free = candidates.into_iter().find(|node| {
+    let free = candidates.iter().find(|node| {
         let full = usage.get(&node.name).map_or(&[][..], Vec::as_slice);
         in_primary(node, address).is_some_and(|primary| !(primary && secondary))
             && !held.iter().any(|item| item.node == node.name)
@@ -206,7 +194,8 @@ pub(super) fn cloud(snapshot: &Snapshot, state: &State) -> Vec<Finding> {
 ///
 /// Of several valid items of one address one must stay, and of several addresses of one object on one node one must
 /// stay there.
-pub(super) fn no_needless_move(snapshot: &Snapshot, state: &State) -> Vec<Finding> {
+pub(super) fn no_needless_move(facts: &Facts<'_>, state: &State) -> Vec<Finding> {
+    let snapshot = facts.snapshot;
     let mut findings = Vec::new();
     for object in snapshot.egress_ips.values() {
         let held = state.egress_ips.get(&object.name).map_or(&[][..], Vec::as_slice);
@@ -214,9 +203,9 @@ pub(super) fn no_needless_move(snapshot: &Snapshot, state: &State) -> Vec<Findin
         for item in &recorded {
             let valid = object.requested.contains(&item.address)
                 && ineligible(snapshot, object, item.address, &item.node).is_none()
-                && conflict(snapshot, item.address).is_none()
+                && facts.conflict(item.address).is_none()
                 && !foreign(snapshot, item.address)
-                && claimant(snapshot, item.address) == Some(&object.name);
+                && claimant(facts, item.address) == Some(&object.name);
             let stays = recorded
                 .iter()
                 .any(|other| (other.address == item.address || other.node == item.node) && held.contains(other));
