@@ -134,16 +134,22 @@ pub(crate) fn free(free: [Option<u32>; 2]) -> String {
     }
 }
 
+/// More than a screen of what a node holds or could hold helps nobody.
+const SHOWN: usize = 40;
+
 fn sections(explanation: &NodeExplanation) -> Vec<Section> {
     let mut sections = vec![Section::new(format!("node/{}", explanation.node)).notes(explanation.facts.clone())];
     let held = |title: &str, list: &[Held], now: bool| {
         let mut grid = Grid::new(&["OBJECT", "ADDRESS", "NOW ON"]);
-        for held in list {
+        for held in list.iter().take(SHOWN) {
             let address = held.address.clone().unwrap_or_default();
             let here = if now { held.now.clone().unwrap_or_else(|| "-".to_owned()) } else { String::new() };
             grid.row([cell(&held.object), toned(address, Tone::Good), cell(here)]);
         }
-        let section = Section::new(format!("{title} ({})", list.len()));
+        let mut section = Section::new(format!("{title} ({})", list.len()));
+        if let Some(more) = list.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+            section = section.note(format!("the first {SHOWN}; {more} more with -o json"));
+        }
         if list.is_empty() { section.note("nothing") } else { section.grid(grid) }
     };
     sections.push(held("HOLDS", &explanation.holds, false));
