@@ -171,7 +171,7 @@ fn pending_section(plan: &Plan) -> Section {
     match plan.pending.len() {
         0 => Section::new("PENDING").note("nothing: the recorded state is what the controller would decide"),
         pending => Section::new(format!("PENDING ({pending})"))
-            .note("the controller changes this in the recorded state, whatever is planned")
+            .note("the controller changes this in the recorded state anyway")
             .grid(moves_grid(&plan.pending)),
     }
 }
