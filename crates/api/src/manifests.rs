@@ -99,7 +99,13 @@ pub(crate) fn key(value: &Value) -> Result<Option<ObjectKey>, Fault> {
     if !value.is_object() {
         return Err(Fault::new(FieldPath::default(), "an object must be a map"));
     }
-    let api_version = required(value, &["apiVersion"])?;
+    let api_version = required(value, &["apiVersion"]).map_err(|fault| {
+        let ours = Kind::ALL.into_iter().find(|ours| value.get("kind").is_some_and(|kind| kind == ours.name()));
+        match ours {
+            Some(ours) => fault.help(format!("write apiVersion: {}", ours.api_version())),
+            None => fault,
+        }
+    })?;
     let name = required(value, &["kind"])?;
     let Some(kind) = Kind::of(api_version, name) else { return foreign(api_version, name) };
     let object = required(value, &["metadata", "name"])?;
@@ -110,12 +116,21 @@ pub(crate) fn key(value: &Value) -> Result<Option<ObjectKey>, Fault> {
     }))
 }
 
-/// Another version of a kind of ours is a fault: to leave such an object out silently would plan for another cluster.
+/// Another version of a kind of ours is a fault, and so is one that is misspelled in its case or has lost its group: to
+/// leave such an object out silently would plan for another cluster.
 fn foreign(api_version: &str, kind: &str) -> Result<Option<ObjectKey>, Fault> {
     let group = |api_version: &str| api_version.rsplit_once('/').map_or(String::new(), |(group, _)| group.to_owned());
-    let ours =
-        Kind::ALL.into_iter().find(|ours| ours.name() == kind && group(ours.api_version()) == group(api_version));
-    let Some(ours) = ours else { return Ok(None) };
+    let Some(ours) = Kind::ALL.into_iter().find(|ours| ours.name().eq_ignore_ascii_case(kind)) else {
+        return Ok(None);
+    };
+    if group(ours.api_version()) == group(api_version) && ours.name() != kind {
+        let fault = Fault::new(FieldPath::of(&["kind"]), format!("{kind:?} is not a kind of {api_version}"));
+        return Err(fault.help(format!("did you mean {}?", ours.name())));
+    }
+    // Others may have a Service or a Node of their own; nobody adds kinds to the group without a name.
+    if ours.name() != kind || !["", &group(ours.api_version())].contains(&group(api_version).as_str()) {
+        return Ok(None);
+    }
     let fault =
         Fault::new(FieldPath::of(&["apiVersion"]), format!("{api_version:?} is not a version of {kind} we know"));
     Err(fault.help(format!("use {}", ours.api_version())))
@@ -185,6 +200,32 @@ mod tests {
         let unknown = Manifests::default().insert(value("k8s.ovn.org/v1beta1", "EgressIP")).unwrap_err();
         assert_eq!(unknown.path.to_string(), "apiVersion");
         assert_eq!(unknown.help.as_deref(), Some("use k8s.ovn.org/v1"));
+    }
+
+    #[test]
+    fn a_kind_that_lost_its_group_or_its_capitals_is_a_fault() {
+        for (api_version, kind, path, help) in [
+            ("v1", "EgressIP", "apiVersion", "use k8s.ovn.org/v1"),
+            ("v1", "EndpointSlice", "apiVersion", "use discovery.k8s.io/v1"),
+            ("k8s.ovn.org/v1", "egressip", "kind", "did you mean EgressIP?"),
+            ("v1", "node", "kind", "did you mean Node?"),
+        ] {
+            let value = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}});
+            let fault = Manifests::default().insert(value).unwrap_err();
+            assert_eq!((fault.path.to_string().as_str(), fault.help.as_deref()), (path, Some(help)));
+        }
+        for (api_version, kind) in
+            [("example.com/v1", "EgressIP"), ("config.openshift.io/v1", "Node"), ("k8s.ovn.org/v1", "EgressFirewall")]
+        {
+            let value = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}});
+            assert!(matches!(Manifests::default().insert(value), Ok(Inserted::Ignored { .. })), "{api_version} {kind}");
+        }
+    }
+
+    #[test]
+    fn a_missing_version_of_a_kind_of_ours_is_told() {
+        let fault = Manifests::default().insert(json!({"kind": "EgressIP", "metadata": {"name": "a"}})).unwrap_err();
+        assert_eq!(fault.help.as_deref(), Some("write apiVersion: k8s.ovn.org/v1"));
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub use diagnostic::{Diagnostic, Origin, Severity};
 pub use load::{Loaded, load, load_from};
 pub use progress::{Progress, Silent, Spinner};
 pub use render::Style;
+pub(crate) use render::printable;
 pub use source::Source;
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Table, presets};
 
+use crate::input::printable;
+
 /// How the terminal wants it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Style {
@@ -27,7 +29,7 @@ pub(crate) enum Tone {
     Bad,
 }
 
-/// A table of texts.
+/// A table of texts. Names and entries of the input are free text, so every text comes in as it may be printed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Grid {
     headers: Vec<&'static str>,
@@ -40,7 +42,7 @@ impl Grid {
     }
 
     pub(crate) fn row<const N: usize>(&mut self, cells: [(String, Tone); N]) {
-        self.rows.push(cells.into());
+        self.rows.push(cells.into_iter().map(|(text, tone)| (printable(&text), tone)).collect());
     }
 }
 
@@ -64,16 +66,16 @@ pub(crate) struct Section {
 
 impl Section {
     pub(crate) fn new(title: impl Into<String>) -> Self {
-        Self { title: title.into(), notes: Vec::new(), grid: None }
+        Self { title: printable(&title.into()), notes: Vec::new(), grid: None }
     }
 
     pub(crate) fn note(mut self, note: impl Into<String>) -> Self {
-        self.notes.push(note.into());
+        self.notes.push(printable(&note.into()));
         self
     }
 
     pub(crate) fn notes(mut self, notes: impl IntoIterator<Item = String>) -> Self {
-        self.notes.extend(notes);
+        self.notes.extend(notes.into_iter().map(|note| printable(&note)));
         self
     }
 
@@ -195,9 +197,20 @@ fn wrap(text: &str, width: Option<u16>) -> Vec<String> {
     lines
 }
 
+/// Text that Markdown shows as it is. Digits, letters, dots and dashes need nothing inside a line.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        if matches!(character, '\\' | '|' | '<' | '&' | '[' | ']' | '*' | '_' | '`' | '~') {
+            escaped.push('\\');
+        }
+        escaped.push(character);
+    }
+    escaped
+}
+
 /// The sections as Markdown.
 pub(crate) fn markdown(title: &str, sections: &[Section]) -> String {
-    let escape = |text: &str| text.replace('\\', "\\\\").replace('|', "\\|").replace('<', "\\<").replace('\n', " ");
     let mut text = format!("# {}\n", escape(title));
     for section in sections {
         let _ = writeln!(text, "\n## {}", escape(&section.title));
@@ -268,6 +281,22 @@ mod tests {
     fn markdown_keeps_bars_out_of_its_columns() {
         let text = markdown("Plan", &sections());
         assert!(text.contains("| x\\|y | one two three four five six seven |"), "{text}");
+    }
+
+    #[test]
+    fn free_text_steers_neither_terminal_nor_markdown() {
+        let text = "a\u{1b}[2J\nb\u{202e}";
+        let mut grid = Grid::new(&["A", "WHY"]);
+        grid.row([cell(text), cell("[click](http://example.com) `x` *y* _z_ <b> &lt;")]);
+        let sections = [Section::new(text).note(text).notes([text.to_owned()]).grid(grid)];
+        let steers = |text: &str| text.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}');
+        for width in [None, Some(20)] {
+            let text = terminal(&sections, Style { colour: false, width });
+            assert!(!steers(&text) && text.contains("a\\u{1b}[2J\\nb"), "{text}");
+        }
+        let text = markdown("Plan", &sections);
+        assert!(!steers(&text), "{text}");
+        assert!(text.contains(r"\[click\](http://example.com) \`x\` \*y\* \_z\_ \<b> \&lt;"), "{text}");
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub struct EgressIpConfig {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(expecting = "an interface as a map")]
 struct InterfaceWire {
     #[serde(default)]
     interface: String,
@@ -33,6 +34,7 @@ struct InterfaceWire {
 }
 
 #[derive(Default, Serialize, Deserialize)]
+#[serde(expecting = "a map of limits")]
 struct CapacityWire {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ipv4: Option<u32>,

@@ -15,6 +15,7 @@ pub struct Ifaddr {
 
 /// The shape on the wire; an absent key and an empty text are the same.
 #[derive(Default, Serialize, Deserialize)]
+#[serde(expecting = "a map with an address for ipv4 or ipv6")]
 pub(super) struct Wire {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ipv4: Option<String>,

@@ -33,12 +33,13 @@ pub struct Gateway {
 }
 
 #[derive(Deserialize, Serialize)]
+#[serde(expecting = "a map of networks")]
 struct Wire {
     default: Option<GatewayWire>,
 }
 
 #[derive(Default, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case", default)]
+#[serde(rename_all = "kebab-case", default, expecting = "a gateway as a map")]
 struct GatewayWire {
     mode: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -67,11 +68,13 @@ struct GatewayWire {
 /// [`DecodeFault`] if there is no default network or its mode is none of `local`, `shared` and the empty text.
 pub fn mode(text: &str) -> Result<GatewayMode, DecodeFault> {
     #[derive(Deserialize)]
+    #[serde(expecting = "a gateway as a map")]
     struct ModeWire {
         #[serde(default)]
         mode: String,
     }
     #[derive(Deserialize)]
+    #[serde(expecting = "a map of networks")]
     struct Outer {
         default: Option<ModeWire>,
     }

@@ -95,6 +95,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_fault_names_no_type_of_ours() {
+        let faults = [
+            node_primary_ifaddr::decode("7").err(),
+            egress_ipconfig::decode("[7]").err(),
+            egress_ipconfig::decode(r#"[{"ifaddr":7}]"#).err(),
+            egress_ipconfig::decode(r#"[{"capacity":7}]"#).err(),
+            node_subnets::decode(r#"{"default":7}"#).err(),
+            l3_gateway_config::decode("7").err(),
+            l3_gateway_config::decode(r#"{"default":7}"#).err(),
+            l3_gateway_config::mode("7").err(),
+            l3_gateway_config::mode(r#"{"default":7}"#).err(),
+        ];
+        for fault in faults {
+            let message = fault.expect("a fault").to_string();
+            assert!(!message.contains("Wire") && !message.contains("struct") && !message.contains("enum"), "{message}");
+        }
+    }
+
+    #[test]
     fn every_example_can_be_read() {
         assert!(bridge_egress_ips::decode(bridge_egress_ips::EXAMPLE).is_ok());
         assert!(egress_ipconfig::decode(egress_ipconfig::EXAMPLE).is_ok());

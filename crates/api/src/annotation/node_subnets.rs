@@ -15,7 +15,7 @@ pub const EXAMPLE: &str = r#"{"default":["10.130.0.0/23","fd01:0:0:2::/64"]}"#;
 pub const DEFAULT_NETWORK: &str = "default";
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "invalid type, expected a prefix or a list of prefixes")]
 enum OneOrMany {
     One(String),
     Many(Vec<String>),

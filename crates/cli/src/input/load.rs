@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::diagnostic::{Diagnostic, Origin, Severity};
 use super::object::{Object, Objects};
 use super::progress::Progress;
+use super::render::printable;
 use super::source::{self, Source};
 
 /// What the sources hold.
@@ -66,6 +67,7 @@ pub fn load_from(sources: &[Source], stdin: &mut dyn Read, progress: &dyn Progre
             Err(diagnostic) => loader.loaded.diagnostics.push(*diagnostic),
         }
     }
+    progress.all(loader.loaded.objects);
     loader.finish()
 }
 
@@ -108,7 +110,7 @@ impl Loader {
                 }
                 self.loaded.origins.insert(key, origin);
             }
-            Ok(Inserted::Ignored { kind }) => *self.loaded.ignored.entry(kind).or_default() += 1,
+            Ok(Inserted::Ignored { kind }) => *self.loaded.ignored.entry(printable(&kind)).or_default() += 1,
             Err(fault) => {
                 let diagnostic = Diagnostic::of_fault(&origin, &fault);
                 self.loaded.diagnostics.push(match label {

@@ -143,18 +143,27 @@ fn tail(text: &str, room: usize) -> String {
     format!("{CUT}{}", text.get(start..).unwrap_or_default())
 }
 
-/// A source line of the same length without the second set of control characters (U+0080 to U+009F), which the renderer
-/// leaves as they are; it draws the first set itself.
+/// A source line of the same length without what steers a terminal; the first set of control characters, up to U+001F,
+/// the renderer draws itself.
 fn harmless(line: &str) -> String {
-    let replace = |c: char| if c.is_control() && !c.is_ascii() { char::REPLACEMENT_CHARACTER } else { c };
+    let replace = |c: char| if steers(c) && !c.is_ascii() { char::REPLACEMENT_CHARACTER } else { c };
     line.chars().map(replace).collect()
 }
 
-/// Without control characters and our own marks: a manifest must not be able to steer a terminal through a message that quotes it.
-fn printable(text: &str) -> String {
+/// Whether a terminal would act on the character instead of showing it: control characters, line separators, and what
+/// turns the direction of reading.
+fn steers(character: char) -> bool {
+    let turns = matches!(character,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    character.is_control() || turns || matches!(character, '\u{2028}' | '\u{2029}')
+}
+
+/// Without what steers a terminal and without our own marks: a manifest must not be able to do so through a text that
+/// quotes it.
+pub(crate) fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for character in text.chars() {
-        if character.is_control() || matches!(character, PRIMARY | EARLIER) {
+        if steers(character) || matches!(character, PRIMARY | EARLIER) {
             printable.extend(character.escape_default());
         } else {
             printable.push(character);

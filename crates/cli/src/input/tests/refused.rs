@@ -262,8 +262,15 @@ fn arbitrary_text_never_panics() {
 /// Found by fuzzing: the renderer lets the second set of control characters through.
 #[test]
 fn no_control_character_of_the_input_reaches_the_terminal() {
-    for control in ['\u{1b}', '\u{7}', '\u{82}', '\u{9b}'] {
+    for control in ['\u{1b}', '\u{7}', '\u{82}', '\u{9b}', '\u{202e}', '\u{2066}', '\u{2028}'] {
         let told = told(&text(format!("kind: Node\nmetadata: {{name: a{control}b")));
-        assert!(!told.is_empty() && !told.chars().any(|c| c.is_control() && c != '\n'), "{told:?}");
+        let steers = |c: char| c != '\n' && (c.is_control() || c == control);
+        assert!(!told.is_empty() && !told.chars().any(steers), "{told:?}");
     }
+}
+
+#[test]
+fn the_name_of_a_foreign_kind_cannot_steer_a_terminal() {
+    let loaded = text("apiVersion: v1\nkind: \"Po\\e[2Jd\"\nmetadata: {name: a}");
+    assert_eq!(loaded.ignored.keys().collect::<Vec<_>>(), ["Po\\u{1b}[2Jd"]);
 }
