@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use egret_core::{Address, EgressIp, EgressIpName, Family, NodeName, Snapshot};
 use egret_placement::audit::{Check, Finding, State, audit, needless_moves};
 use egret_placement::{Decision, Explainer, Outcome, Placer, Touched, Verdict, decide, moves, pending};
+use egret_testkit::builders::{egress_ip, node, snapshot};
 use egret_testkit::random::{cluster, history};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -157,6 +158,50 @@ proptest! {
         let found: Vec<usize> = case.objects.iter().map(|name| placed(&decision, name)).collect();
         prop_assert_eq!(found, case.best(), "{:#?}", decision);
     }
+
+    #[test]
+    fn where_room_is_scarce_as_many_as_possible_are_placed_too(snapshot in scarce()) {
+        let decision = decide(&snapshot);
+        let after = recorded(&snapshot, &decision);
+        prop_assert_eq!(unexcused(&after, &decision, audit(&after, &State::recorded(&after))), vec![]);
+        let case = Small::new(&snapshot, &decision);
+        if case.is_exact() {
+            let found: Vec<usize> = case.objects.iter().map(|name| placed(&decision, name)).collect();
+            prop_assert_eq!(found, case.best(), "{:#?}", decision);
+        }
+    }
+}
+
+/// Nodes that are all fit, each in some of three networks and with little room, and objects that ask for about as much
+/// as there is: first fit fails here in every fourth case.
+fn scarce() -> impl Strategy<Value = Snapshot> {
+    let room = || proptest::option::weighted(0.7, 0..=2u32);
+    let nodes = prop::collection::vec((1..8usize, room(), proptest::option::weighted(0.2, (room(), room()))), 2..=4);
+    let address = (0..3usize, any::<bool>());
+    let objects = prop::collection::vec(prop::collection::vec(address, 1..=3), 1..=3);
+    (nodes, objects).prop_map(|(nodes, objects)| {
+        let networks = [("10.0.0", "fd00"), ("10.0.1", "fd01"), ("10.0.2", "fd02")];
+        let mut result = snapshot().cloud();
+        for (i, (set, total, families)) in nodes.into_iter().enumerate() {
+            let within = (0..3).filter(|bit| set >> bit & 1 == 1).map(|bit| networks[bit]);
+            let own = within.flat_map(|(v4, v6)| [format!("{v4}.{}/24", i + 1), format!("{v6}::{}/64", i + 1)]);
+            let fit = own.fold(node(&format!("n{i}")).assignable(), |node, cidr| node.primary(&cidr));
+            result = result.node(fit.adjust(|node| {
+                node.capacity.total = total;
+                (node.capacity.v4, node.capacity.v6) = families.unwrap_or_default();
+            }));
+        }
+        for (i, addresses) in objects.into_iter().enumerate() {
+            let text = |(j, (net, v6)): (usize, (usize, bool))| {
+                let (four, six) = networks[net];
+                if v6 { format!("{six}::{}", 100 + 10 * i + j) } else { format!("{four}.{}", 100 + 10 * i + j) }
+            };
+            let object = egress_ip(&format!("e{i}")).created(i64::try_from(i).expect("small"));
+            let object = addresses.into_iter().enumerate().map(text).fold(object, |object, text| object.address(&text));
+            result = result.egress_ip(object);
+        }
+        result.build()
+    })
 }
 
 /// The first four nodes and three objects, three addresses each: what brute force can search.

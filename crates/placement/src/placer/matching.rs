@@ -101,17 +101,6 @@ impl<'a> Matching<'a> {
         for i in 0..self.open.len() {
             self.serve(i);
         }
-        // Where one object has both families and nodes limit each, a swap of siblings can free a slot behind a dead
-        // mark. Then what is left tries again for as long as that places something more.
-        while self.mixed_limits() {
-            self.dead.clear();
-            self.dead_limits.clear();
-            let left: Vec<usize> = (0..self.open.len()).filter(|i| self.open[*i].node.is_none()).collect();
-            let placed = left.into_iter().filter(|i| self.serve(*i)).count();
-            if placed == 0 {
-                break;
-            }
-        }
         self.open.into_iter().map(|open| open.node).collect()
     }
 
@@ -124,21 +113,6 @@ impl<'a> Matching<'a> {
             return true;
         }
         self.augment(i)
-    }
-
-    fn mixed_limits(&self) -> bool {
-        let per_family = |node: &NodeId| {
-            let capacity = self.nodes.slot(*node).capacity;
-            capacity.v4.is_some() || capacity.v6.is_some()
-        };
-        self.groups.iter().any(|group| {
-            let members = &self.open[group.first..group.end];
-            let families = |family| members.iter().any(|open| open.address.family() == family);
-            families(Family::V4)
-                && families(Family::V6)
-                && members.iter().any(|open| open.node.is_none())
-                && group.candidates.iter().any(per_family)
-        })
     }
 
     /// Marks the profiles that host address `i`.
