@@ -239,6 +239,15 @@ pub struct ChangeArgs {
     pub unreachable: Vec<String>,
 }
 
+impl ChangeArgs {
+    /// Whether no change is asked for.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        let lists = [&self.delete, &self.label, &self.drain, &self.not_ready, &self.unreachable];
+        self.apply.is_empty() && lists.into_iter().all(Vec::is_empty)
+    }
+}
+
 /// Arguments of `crds`.
 #[derive(Debug, Args)]
 pub struct CrdsArgs {

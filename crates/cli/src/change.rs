@@ -31,7 +31,8 @@ pub(crate) fn change(
 ) -> Result<(Snapshot, Vec<String>), Refusal> {
     let mut told = Vec::new();
     let mut manifests = cluster.manifests.clone();
-    let origins = apply(cluster, changes, &mut manifests, &mut told, progress);
+    let origins = apply(cluster, changes, &mut manifests, &mut told, progress)?;
+    refuse_contradictions(changes)?;
     delete(changes, &mut manifests, &mut told)?;
     let mut snapshot = cluster.observe(&manifests, &origins);
     settled.record(&mut snapshot);
@@ -79,13 +80,17 @@ fn apply(
     manifests: &mut Manifests,
     told: &mut Vec<String>,
     progress: &dyn Progress,
-) -> BTreeMap<ObjectKey, Origin> {
+) -> Result<BTreeMap<ObjectKey, Origin>, Refusal> {
     if changes.apply.is_empty() {
-        return BTreeMap::new();
+        return Ok(BTreeMap::new());
     }
     let sources: Vec<Source> = changes.apply.iter().cloned().map(Source::from).collect();
     let loaded = load(&sources, progress);
+    let unreadable = loaded.has_errors() && loaded.manifests.is_empty();
     cluster.diagnostics.extend(loaded.diagnostics);
+    if unreadable {
+        return Err(Refusal::Nothing { what: "what is to be applied has" });
+    }
     for (kind, count) in loaded.ignored {
         *cluster.ignored.entry(kind).or_default() += count;
     }
@@ -106,7 +111,20 @@ fn apply(
             debug_assert!(kept.is_ok(), "it was stored before");
         }
     }
-    loaded.origins
+    Ok(loaded.origins)
+}
+
+/// A node that is deleted cannot be changed as well.
+fn refuse_contradictions(changes: &ChangeArgs) -> Result<(), Refusal> {
+    let nodes = changes.label.iter().step_by(2).chain(&changes.drain).chain(&changes.not_ready);
+    for name in nodes.chain(&changes.unreachable) {
+        let node = ObjectKey::cluster(Kind::Node, name.strip_prefix("node/").unwrap_or(name));
+        if changes.delete.iter().any(|deleted| object_key(deleted).is_ok_and(|key| key == node)) {
+            let why = "the same plan deletes it; leave one of the two away".to_owned();
+            return Err(Refusal::BadText { text: node.to_string(), why });
+        }
+    }
+    Ok(())
 }
 
 /// Whether an object can be read as what it says it is; its faults become diagnostics in any case.
@@ -134,7 +152,7 @@ fn makes_sense(
 }
 
 fn delete(changes: &ChangeArgs, manifests: &mut Manifests, told: &mut Vec<String>) -> Result<(), Refusal> {
-    for text in &changes.delete {
+    for text in changes.delete.iter().collect::<BTreeSet<_>>() {
         let key = object_key(text)?;
         if manifests.remove(&key).is_none() {
             let (kind, name) = text.split_once('/').unwrap_or(("", text));

@@ -1,8 +1,8 @@
 //! The cluster as the sources have it, and what had to be assumed of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use egret_api::{Manifests, ObjectKey};
+use egret_api::{Fault, Manifests, ObjectKey};
 use egret_core::{NodeName, Options, Platform, Reachability, Snapshot};
 
 use crate::args::{InputArgs, PlatformArg};
@@ -32,6 +32,12 @@ pub(crate) enum Refusal {
         /// What it asks for.
         asked: String,
     },
+    /// Nothing that was read is an object of ours.
+    #[error("{what} no object that Egret reads; nothing is answered, for nothing is known")]
+    Nothing {
+        /// What was read, and the verb.
+        what: &'static str,
+    },
     /// A text on the command line does not say what it should.
     #[error("{text:?}: {why}")]
     BadText {
@@ -57,8 +63,14 @@ pub(crate) struct Cluster {
     pub assumed: Vec<String>,
     /// How many objects of other kinds were left out.
     pub ignored: BTreeMap<String, usize>,
+    /// Faults that are not among the diagnostics, because there are so many already.
+    pub untold: usize,
+    told: BTreeSet<(ObjectKey, Fault)>,
     unreachable: Vec<NodeName>,
 }
+
+/// So many faults are shown; one that thousands of objects share fills screens and says nothing new.
+const FAULTS_TOLD: usize = 50;
 
 impl Cluster {
     /// Reads the sources.
@@ -82,7 +94,9 @@ impl Cluster {
         let snapshot = Snapshot { options, ..Snapshot::default() };
         let unreachable = args.assume_unreachable.iter().map(|name| name.as_str().into()).collect();
         let assumed = assumed(args, platform);
-        let mut cluster = Self { manifests, origins, snapshot, diagnostics, assumed, ignored, unreachable };
+        let (untold, told) = (0, BTreeSet::new());
+        let mut cluster =
+            Self { manifests, origins, snapshot, diagnostics, assumed, ignored, untold, told, unreachable };
         cluster.snapshot = cluster.observe(&cluster.manifests.clone(), &BTreeMap::new());
         for name in &cluster.unreachable {
             find_node(&cluster.snapshot, name.as_str())?;
@@ -93,15 +107,12 @@ impl Cluster {
     /// What `manifests` say. Faults become diagnostics, those already known but once.
     pub(crate) fn observe(&mut self, manifests: &Manifests, origins: &BTreeMap<ObjectKey, Origin>) -> Snapshot {
         let observation = manifests.observe(&self.snapshot.options);
-        for (key, fault) in &observation.faults {
-            let Some(origin) = origins.get(key).or_else(|| self.origins.get(key)) else { continue };
-            let diagnostic = Diagnostic::of_fault(origin, fault).with_object(key.to_string());
-            let known = |other: &Diagnostic| {
-                (other.message(), other.file(), other.line(), other.column())
-                    == (diagnostic.message(), diagnostic.file(), diagnostic.line(), diagnostic.column())
-            };
-            if !self.diagnostics.iter().any(known) {
-                self.diagnostics.push(diagnostic);
+        for (key, fault) in observation.faults {
+            let Some(origin) = origins.get(&key).or_else(|| self.origins.get(&key)) else { continue };
+            if self.told.len() >= FAULTS_TOLD && !self.told.contains(&(key.clone(), fault.clone())) {
+                self.untold += 1;
+            } else if self.told.insert((key.clone(), fault.clone())) {
+                self.diagnostics.push(Diagnostic::of_fault(origin, &fault).with_object(key.to_string()));
             }
         }
         let mut snapshot = observation.snapshot;
@@ -116,7 +127,7 @@ impl Cluster {
     /// Whether some of the input could not be used.
     #[must_use]
     pub(crate) fn has_errors(&self) -> bool {
-        self.diagnostics.iter().any(|diagnostic| diagnostic.severity() == Severity::Error)
+        self.untold > 0 || self.diagnostics.iter().any(|diagnostic| diagnostic.severity() == Severity::Error)
     }
 }
 
@@ -125,6 +136,7 @@ impl Cluster {
 /// # Errors
 /// The nearest names, if there is none.
 pub(crate) fn find_node(snapshot: &Snapshot, name: &str) -> Result<NodeName, Refusal> {
+    let name = name.strip_prefix("node/").unwrap_or(name);
     let wanted = NodeName::from(name);
     if snapshot.nodes.contains_key(&wanted) {
         return Ok(wanted);
@@ -139,8 +151,8 @@ fn assumed(args: &InputArgs, platform: Platform) -> Vec<String> {
         names => format!(" but {}", names.join(", ")),
     };
     let place = match (args.platform, platform) {
-        (PlatformArg::Auto, Platform::BareMetal) => "bare metal (no node has a cloud's annotation)",
-        (PlatformArg::Auto, Platform::Cloud) => "on a cloud (a node has its annotation)",
+        (PlatformArg::Auto, Platform::BareMetal) => "bare metal (nothing of a cloud in the input)",
+        (PlatformArg::Auto, Platform::Cloud) => "on a cloud (a node's annotation or a CloudPrivateIPConfig says so)",
         (_, Platform::BareMetal) => "bare metal (as given)",
         (_, Platform::Cloud) => "on a cloud (as given)",
     };

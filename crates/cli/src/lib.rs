@@ -23,7 +23,7 @@ use clap::CommandFactory;
 use crate::args::{Cli, Command, InputArgs};
 use crate::cluster::{Cluster, Refusal};
 use crate::command::Answer;
-use crate::input::{Progress, Style as DiagnosticStyle};
+use crate::input::{Progress, Style as DiagnosticStyle, printable};
 
 pub use crate::report::Style;
 
@@ -96,7 +96,11 @@ fn answer(
         Ok(cluster) => cluster,
         Err(refusal) => return refused(&refusal.into(), ""),
     };
-    let answered = ask(&mut cluster);
+    let answered = if cluster.manifests.is_empty() {
+        Err(Refusal::Nothing { what: "the input has" }.into())
+    } else {
+        ask(&mut cluster)
+    };
     let talk = talk(&cluster, streams.stderr);
     match answered {
         Ok((answer, code)) => {
@@ -112,7 +116,7 @@ fn refused(error: &anyhow::Error, talk: &str) -> Output {
         Some(Refusal::BadText { .. }) => USAGE,
         _ => FAILURE,
     };
-    Output { stdout: String::new(), stderr: format!("{talk}error: {error:#}\n"), code }
+    Output { stdout: String::new(), stderr: format!("{talk}error: {}\n", printable(&format!("{error:#}"))), code }
 }
 
 fn talk(cluster: &Cluster, style: Style) -> String {
@@ -121,6 +125,9 @@ fn talk(cluster: &Cluster, style: Style) -> String {
     for diagnostic in &cluster.diagnostics {
         text.push_str(&diagnostic.render(DiagnosticStyle { colour: style.colour, width }));
         text.push_str("\n\n");
+    }
+    if cluster.untold > 0 {
+        let _ = writeln!(text, "note: {} more faults are not shown; correct these first\n", cluster.untold);
     }
     if !cluster.ignored.is_empty() {
         let kinds: Vec<String> = cluster.ignored.iter().map(|(kind, count)| format!("{count} {kind}")).collect();

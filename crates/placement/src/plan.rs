@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use egret_core::{Address, EgressIpName, Host, NodeName, ServiceKey, Snapshot};
+use egret_core::{Address, CloudState, EgressIpName, Host, NodeName, Platform, ServiceKey, Snapshot};
 
 use crate::decision::{Decision, Outcome, ServiceOutcome};
 use crate::explain::{Explainer, Verdict};
@@ -34,8 +34,12 @@ pub enum Cause {
     Freed(AddressReason),
     /// It was recorded on more than one node, or beside another address of its object.
     RecordedTwice,
-    /// The cloud says that the address is on another node than the status does.
+    /// The cloud has confirmed the address on another node than the status says.
     CloudDisagrees,
+    /// The cloud was asked for the address there and has not confirmed it yet; the status waits for that.
+    CloudPending,
+    /// The cloud refused the address on the node that it was asked for.
+    CloudRefused,
     /// The service cannot be hosted any more.
     NoHost(NoHostReason),
     /// What kept the service from being hosted is no reason any more.
@@ -57,6 +61,8 @@ impl Cause {
             Self::Refused(reason) | Self::Freed(reason) => reason.name(),
             Self::RecordedTwice => "RecordedTwice",
             Self::CloudDisagrees => "CloudDisagrees",
+            Self::CloudPending => "CloudPending",
+            Self::CloudRefused => "CloudRefused",
             Self::NoHost(reason) | Self::HostFound(reason) => reason.name(),
             Self::SourceChanged => "SourceChanged",
         }
@@ -70,11 +76,13 @@ impl Cause {
             Self::Refused(reason) | Self::Freed(reason) => Some(reason.rule()),
             Self::NoHost(reason) | Self::HostFound(reason) => Some(reason.rule()),
             Self::RecordedTwice => Some("N8"),
+            Self::CloudRefused => Some("N9"),
             Self::Requested
             | Self::ObjectDeleted
             | Self::NotRequested
             | Self::NodeGone
             | Self::CloudDisagrees
+            | Self::CloudPending
             | Self::SourceChanged => None,
         }
     }
@@ -112,12 +120,14 @@ impl fmt::Display for Move {
             Cause::NodeGone => write!(f, "node {from} is gone"),
             Cause::NodeLost(reason) => reason.fmt(f),
             Cause::Refused(reason) => reason.fmt(f),
-            Cause::NodeGained(reason) => write!(f, "no longer in the way: {reason}"),
-            Cause::Freed(reason) => write!(f, "no longer in the way: {reason}"),
+            Cause::NodeGained(reason) => write!(f, "until now {reason}"),
+            Cause::Freed(reason) => write!(f, "until now {reason}"),
             Cause::RecordedTwice => write!(f, "{from} already holds another, or the address is recorded twice"),
             Cause::CloudDisagrees => write!(f, "the cloud has the address on {to}"),
+            Cause::CloudPending => write!(f, "asked of the cloud on {to}, not confirmed yet"),
+            Cause::CloudRefused => write!(f, "the cloud refused it on the node it was asked for"),
             Cause::NoHost(reason) => reason.fmt(f),
-            Cause::HostFound(reason) => write!(f, "no longer in the way: {reason}"),
+            Cause::HostFound(reason) => write!(f, "until now {reason}"),
             Cause::SourceChanged => write!(f, "spec.sourceIPBy was changed"),
         }
     }
@@ -140,15 +150,15 @@ pub fn pending(snapshot: &Snapshot, decision: &Decision) -> Vec<Move> {
         let mut arriving: BTreeMap<Address, NodeName> = holds.difference(&status).cloned().collect();
         for (address, node) in gone {
             let to = arriving.remove(address);
-            let cause = if !real.contains(&(*address, node.clone())) && to.is_some() {
-                Cause::CloudDisagrees
-            } else {
-                left(&explainer, snapshot, decision, name, *address, node)
+            let elsewhere = !real.contains(&(*address, node.clone()));
+            let cause = match cloud_cause(snapshot, name, *address, to.as_ref()) {
+                Some(cause) if elsewhere => cause,
+                _ => left(&explainer, snapshot, decision, name, *address, node),
             };
             moves.push(address_move(name, *address, Some(node.clone()), to, cause));
         }
         for (address, node) in arriving {
-            let cause = if real.contains(&(address, node.clone())) { Cause::CloudDisagrees } else { Cause::Requested };
+            let cause = cloud_cause(snapshot, name, address, Some(&node)).unwrap_or(Cause::Requested);
             moves.push(address_move(name, address, None, Some(node), cause));
         }
     }
@@ -162,6 +172,20 @@ pub fn pending(snapshot: &Snapshot, decision: &Decision) -> Vec<Move> {
     }
     moves.sort_by(|a, b| a.subject.cmp(&b.subject).then_with(|| a.from.cmp(&b.from)));
     moves
+}
+
+/// What the cloud has to do with an address that goes to `to`: nothing, off the cloud or where it was not asked.
+fn cloud_cause(snapshot: &Snapshot, name: &EgressIpName, address: Address, to: Option<&NodeName>) -> Option<Cause> {
+    let config = snapshot.cloud.get(&address).filter(|_| snapshot.options.platform == Platform::Cloud)?;
+    if config.owner.as_ref() != Some(name) {
+        return None;
+    }
+    match config.state {
+        CloudState::Refused => Some(Cause::CloudRefused),
+        _ if to != Some(&config.node) => None,
+        CloudState::Confirmed => Some(Cause::CloudDisagrees),
+        CloudState::Requested => Some(Cause::CloudPending),
+    }
 }
 
 /// What moves between `before` and `after`, each a snapshot and the decision about it.
@@ -228,13 +252,19 @@ fn left(
     if !object.requested.contains(&address) {
         return Cause::NotRequested;
     }
-    if let Some(Outcome::Refused(reason)) = decision.outcome(name, address) {
-        return Cause::Refused(reason.clone());
+    // A2 and A4 take an address from a fit node; A3 gives it to another only after its holder lost the node.
+    let refused = match decision.outcome(name, address) {
+        Some(Outcome::Refused(reason)) => Some(reason.clone()),
+        _ => None,
+    };
+    if let Some(reason @ (AddressReason::ConflictsWithHost(_) | AddressReason::HeldInCloud)) = refused {
+        return Cause::Refused(reason);
     }
     let Some(node) = snapshot.nodes.get(node) else { return Cause::NodeGone };
-    match explainer.lost(object, address, node) {
-        Err(reason) => Cause::NodeLost(reason),
-        Ok(()) => Cause::RecordedTwice,
+    match (explainer.lost(object, address, node), refused) {
+        (Err(reason), _) => Cause::NodeLost(reason),
+        (Ok(()), Some(reason)) => Cause::Refused(reason),
+        (Ok(()), None) => Cause::RecordedTwice,
     }
 }
 

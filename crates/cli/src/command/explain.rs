@@ -59,6 +59,10 @@ struct Group {
 /// Explains what the command line names.
 pub(crate) fn run(cluster: &Cluster, args: &ExplainArgs, style: Style) -> anyhow::Result<Answer> {
     let key = object_key(&args.object)?;
+    if let Some(ip) = args.ip.as_ref().filter(|_| key.kind != Kind::EgressIp) {
+        let why = "only an EgressIP has addresses to choose from".to_owned();
+        return Err(Refusal::BadText { text: format!("--ip {ip}"), why }.into());
+    }
     if key.kind == Kind::Node {
         return explain_node::run(cluster, &key.name, args.output, style);
     }

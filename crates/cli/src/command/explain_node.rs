@@ -120,15 +120,18 @@ fn facts(node: &Node, explainer: &Explainer<'_>, platform: Platform) -> Vec<Stri
         }
     }
     if platform == Platform::Cloud {
-        facts.push(format!("room for {}", free(explainer.free(node))));
+        facts.push(format!("room for {}", free(node, explainer.free(node))));
     }
     facts
 }
 
-/// How many more addresses a node may take, as `3 IPv4, no limit IPv6`.
-pub(crate) fn free(free: [Option<u32>; 2]) -> String {
+/// How many more addresses a node may take: `3` of either family, `3 IPv4, no limit IPv6`, or `-` where that is not known.
+pub(crate) fn free(node: &Node, free: [Option<u32>; 2]) -> String {
     let text = |free: Option<u32>| free.map_or_else(|| "no limit".to_owned(), |free| free.to_string());
+    let joint = node.capacity.v4.is_none() && node.capacity.v6.is_none();
     match free {
+        _ if node.network.is_err() => "-".to_owned(),
+        [Some(either), _] if joint => either.to_string(),
         [None, None] => "no limit".to_owned(),
         [v4, v6] => format!("{} IPv4, {} IPv6", text(v4), text(v6)),
     }

@@ -66,14 +66,15 @@ pub(crate) fn run(
     progress: &dyn Progress,
 ) -> anyhow::Result<Answer> {
     let plan = plan(cluster, args, progress)?;
+    let asked = !args.changes.is_none();
     let text = match args.output {
         PlanFormat::Json => json(&plan)?,
         PlanFormat::Yaml => yaml(&plan)?,
-        PlanFormat::Table => report::terminal(&sections(&plan), style),
-        PlanFormat::Markdown => report::markdown(&title(&plan), &sections(&plan)),
+        PlanFormat::Table => report::terminal(&sections(&plan, asked), style),
+        PlanFormat::Markdown => report::markdown(title(asked), &sections(&plan, asked)),
     };
     // Without changes the pending part is the answer.
-    let told = if plan.changes.is_empty() { &plan.pending } else { &plan.moves };
+    let told = if args.changes.is_none() { &plan.pending } else { &plan.moves };
     Ok(Answer { text, positive: !told.is_empty() })
 }
 
@@ -91,7 +92,7 @@ fn plan(cluster: &mut Cluster, args: &PlanArgs, progress: &dyn Progress) -> Resu
     }
     // Without a change it is the recorded state that becomes another.
     let recorded = Decision::recorded(&now);
-    let before = if changes.is_empty() { &recorded } else { &settled };
+    let before = if args.changes.is_none() { &recorded } else { &settled };
     let unhosted = after.egress_services.keys().filter_map(|key| {
         let reason = explainer.no_host(key)?;
         let reason = Reason { name: reason.name(), rule: Some(reason.rule()), text: reason.to_string() };
@@ -135,16 +136,16 @@ fn loads(before: (&Snapshot, &Decision), after: (&Snapshot, &Decision)) -> Vec<L
     names.into_iter().map(load).filter(holds).collect()
 }
 
-fn title(plan: &Plan) -> String {
-    if plan.changes.is_empty() { "Egress plan: as it is".to_owned() } else { "Egress plan".to_owned() }
+fn title(asked: bool) -> &'static str {
+    if asked { "Egress plan" } else { "Egress plan: as it is" }
 }
 
-fn sections(plan: &Plan) -> Vec<Section> {
+fn sections(plan: &Plan, asked: bool) -> Vec<Section> {
     let mut sections = Vec::new();
-    if plan.changes.is_empty() {
-        sections.push(pending_section(plan));
-    } else {
-        sections.push(Section::new("CHANGE").notes(plan.changes.iter().cloned()));
+    if asked {
+        let change = Section::new("CHANGE").notes(plan.changes.iter().cloned());
+        let nothing = "nothing of what was to be applied can be used";
+        sections.push(if plan.changes.is_empty() { change.note(nothing) } else { change });
         let moves = match (plan.moves.len(), plan.unassigned.len()) {
             (0, 0) => Section::new("MOVES").note("nothing moves"),
             (0, left) => {
@@ -153,11 +154,13 @@ fn sections(plan: &Plan) -> Vec<Section> {
             (moves, _) => Section::new(format!("MOVES ({moves})")),
         };
         sections.push(moves.grid(moves_grid(&plan.moves)));
+    } else {
+        sections.push(pending_section(plan));
     }
     if !plan.unassigned.is_empty() || !plan.unhosted.is_empty() {
-        sections.push(unassigned_section(plan));
+        sections.push(unassigned_section(plan, asked));
     }
-    if !plan.changes.is_empty() && !plan.pending.is_empty() {
+    if asked && !plan.pending.is_empty() {
         sections.push(pending_section(plan));
     }
     if !plan.load.is_empty() {
@@ -192,7 +195,7 @@ fn moves_grid(moves: &[MoveLine]) -> Grid {
     grid
 }
 
-fn unassigned_section(plan: &Plan) -> Section {
+fn unassigned_section(plan: &Plan, asked: bool) -> Section {
     let mut grid = Grid::new(&["OBJECT", "ADDRESS", "WHY"]);
     for line in &plan.unassigned {
         grid.row([cell(&line.object), toned(&line.address, Tone::Bad), cell(line.line())]);
@@ -200,7 +203,7 @@ fn unassigned_section(plan: &Plan) -> Section {
     for line in &plan.unhosted {
         grid.row([cell(&line.object), toned("-", Tone::Bad), cell(line.reason.line())]);
     }
-    let when = if plan.changes.is_empty() { "UNASSIGNED" } else { "UNASSIGNED AFTERWARDS" };
+    let when = if asked { "UNASSIGNED AFTERWARDS" } else { "UNASSIGNED" };
     Section::new(format!("{when} ({})", plan.unassigned.len() + plan.unhosted.len())).grid(grid)
 }
 

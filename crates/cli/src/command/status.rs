@@ -60,6 +60,9 @@ struct NodeLine {
     free_ipv4: Option<u32>,
     /// How many more IPv6 addresses it may take; null is no limit.
     free_ipv6: Option<u32>,
+    /// The same in words.
+    #[serde(skip)]
+    free: String,
     /// Why it takes nothing new.
     #[serde(skip_serializing_if = "Option::is_none")]
     takes_nothing: Option<Reason>,
@@ -171,6 +174,7 @@ fn node_lines(snapshot: &Snapshot) -> Vec<NodeLine> {
             services: explainer.services(&node.name),
             free_ipv4,
             free_ipv6,
+            free: free(node, [free_ipv4, free_ipv6]),
             takes_nothing: explainer.fitness(node).map(|reason| (&reason).into()),
         }
     };
@@ -227,7 +231,7 @@ fn nodes_section(status: &Status, platform: Platform) -> Section {
             toned(&line.node, tone),
             cell(line.addresses.to_string()),
             cell(if services { line.services.to_string() } else { String::new() }),
-            cell(if limited { free([line.free_ipv4, line.free_ipv6]) } else { String::new() }),
+            cell(if limited { line.free.clone() } else { String::new() }),
             cell(note.unwrap_or_default()),
         ]);
     }
