@@ -619,3 +619,46 @@ fn the_platform_is_read_from_the_nodes_unless_it_is_given() {
     assert!(pending.iter().all(|line| line["cause"]["rule"] == "N3" && line["to"].is_null()), "{pending:?}");
     assert_eq!(pending.len(), 6, "without the cloud's annotation no node is fit");
 }
+
+#[test]
+fn an_input_without_an_object_of_ours_is_refused() {
+    let (path, _folder) = file("pod.json", r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}}"#);
+    for command in ["audit", "status", "plan"] {
+        let run = ask(&[command, &path]);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{run}");
+    }
+}
+
+#[test]
+fn a_change_that_cannot_be_read_is_no_plan_without_it() {
+    let run = ask(&["plan", DRAIN, "--apply", "no/such/file.yaml", "--drain", "worker-a"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""), "{run}");
+    let (path, _folder) = file("pod.json", r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}}"#);
+    let unreachable = ["plan", DRAIN, "--assume-unreachable", "worker-a", "--apply", &path, "--detailed-exitcode"];
+    let run = ask(&unreachable);
+    assert_eq!(run.code, Some(0), "what is pending is not what the change moves: {run}");
+    assert!(run.stdout.contains("nothing moves"), "{run}");
+}
+
+#[test]
+fn changes_that_contradict_each_other_are_refused() {
+    for change in [&["--drain", "worker-a"][..], &["--label", "node/worker-a", "a=b"], &["--not-ready", "worker-a"]] {
+        let arguments = [&["plan", DRAIN, "--delete", "node/worker-a"][..], change].concat();
+        let run = ask(&arguments);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(64), ""), "{run}");
+        assert!(run.stderr.contains("deletes it"), "{run}");
+    }
+}
+
+#[test]
+fn thousands_of_faults_are_counted() {
+    let broken = |i: u8| {
+        let mut node = node(&format!("n{i}"), i);
+        node["metadata"]["annotations"]["k8s.ovn.org/host-cidrs"] = json!("broken");
+        node
+    };
+    let (path, _folder) = cluster(&(1..=80).map(broken).collect::<Vec<_>>());
+    let run = ask(&["status", &path]);
+    assert_eq!(run.code, Some(1), "{run}");
+    assert!(run.stderr.contains("note: 30 more faults are not shown"), "{run}");
+}

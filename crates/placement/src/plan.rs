@@ -317,3 +317,51 @@ fn service_cause(
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use egret_core::{CloudPrivateIpConfig, EgressIp, Node, NodeNetwork, NodeSelector, RecordedItem, Timestamp};
+
+    use super::*;
+    use crate::decide;
+
+    /// One object whose address the status has on `n1`, or nowhere, and the cloud was asked for on `asked`.
+    fn cloud(status: Option<&str>, asked: &str, state: CloudState) -> Vec<(Host, Host, &'static str)> {
+        let address = Address::parse("10.0.0.100").expect("an address");
+        let mut snapshot = Snapshot::default();
+        snapshot.options.platform = Platform::Cloud;
+        for name in ["n1", "n2"] {
+            let network = NodeNetwork::new(["10.0.0.0/24".parse().expect("a network")], []);
+            snapshot.nodes.insert(name.into(), Node::new(name, Ok(network)));
+        }
+        let recorded = status.map(|node| RecordedItem { address, node: node.into() });
+        let object = EgressIp {
+            name: "a".into(),
+            created: Timestamp(0),
+            requested: vec![address],
+            invalid: Vec::new(),
+            selector: NodeSelector::everything(),
+            recorded: recorded.into_iter().collect(),
+        };
+        let config = CloudPrivateIpConfig { address, owner: Some("a".into()), node: asked.into(), state };
+        snapshot.egress_ips.insert("a".into(), object);
+        snapshot.cloud.insert(address, config);
+        let moves = pending(&snapshot, &decide(&snapshot));
+        moves.into_iter().map(|moved| (moved.from.clone(), moved.to.clone(), moved.cause.name())).collect()
+    }
+
+    #[test]
+    fn pending_on_a_cloud_tells_what_the_cloud_said() {
+        let host = |name: &str| Host::from(name);
+        for (status, asked, state, expected) in [
+            (Some("n1"), "n2", CloudState::Confirmed, vec![(host("n1"), host("n2"), "CloudDisagrees")]),
+            (Some("n1"), "n2", CloudState::Requested, vec![(host("n1"), host("n2"), "CloudPending")]),
+            (Some("n1"), "n1", CloudState::Refused, vec![(host("n1"), host("n2"), "CloudRefused")]),
+            (Some("n1"), "n1", CloudState::Confirmed, vec![]),
+            (None, "n1", CloudState::Requested, vec![(Host::None, host("n1"), "CloudPending")]),
+            (None, "n1", CloudState::Refused, vec![(Host::None, host("n2"), "CloudRefused")]),
+        ] {
+            assert_eq!(cloud(status, asked, state), expected, "{status:?} {asked} {state:?}");
+        }
+    }
+}
