@@ -69,12 +69,19 @@ impl Snapshot {
         if self.options.platform != Platform::Cloud {
             return object.recorded.clone();
         }
-        let config = |address: &Address| {
-            let config = self.cloud.get(address)?;
-            (config.owner.as_ref() == Some(&object.name) && object.requested.contains(address)).then_some(config)
+        let claims = |owner: &EgressIpName, address: &Address| {
+            self.egress_ips.get(owner).is_some_and(|owner| owner.requested.contains(address))
         };
-        let status = object.recorded.iter().filter(|item| config(&item.address).is_none()).cloned();
-        let cloud = object.requested.iter().filter_map(config).filter(|config| config.state != CloudState::Refused);
+        let owned = |address: &Address| {
+            let config = self.cloud.get(address).filter(|_| object.requested.contains(address));
+            config.filter(|config| config.owner.as_ref().is_some_and(|owner| claims(owner, address)))
+        };
+        let ours = |config: &&CloudPrivateIpConfig| {
+            config.owner.as_ref() == Some(&object.name) && config.state != CloudState::Refused
+        };
+        // An address that the cloud was asked for on another object's behalf is not here, whatever the status says.
+        let status = object.recorded.iter().filter(|item| owned(&item.address).is_none()).cloned();
+        let cloud = object.requested.iter().filter_map(owned).filter(ours);
         let cloud = cloud.map(|config| RecordedItem { address: config.address, node: config.node.clone() });
         let mut items: Vec<RecordedItem> = status.chain(cloud).collect();
         items.sort_unstable();

@@ -122,10 +122,13 @@ impl Decision {
 
     /// Makes the decision the recorded state of `snapshot`, as if it had been written and, on a cloud, confirmed.
     ///
-    /// Objects that `snapshot` does not have are passed over, objects that the decision does not have are left alone.
+    /// Of objects that `snapshot` does not have only the departure is remembered, objects that the decision does not have
+    /// are left alone.
     pub fn record(&self, snapshot: &mut Snapshot) {
-        for (name, outcomes) in &self.egress_ips {
-            self.record_egress_ip(snapshot, name);
+        // All of it before anything is written: one object's request to the cloud is another's loss.
+        let old: Vec<Vec<RecordedItem>> = self.egress_ips.keys().map(|name| self.left(snapshot, name)).collect();
+        for ((name, outcomes), old) in self.egress_ips.iter().zip(old) {
+            self.record_egress_ip(snapshot, name, old);
             if snapshot.options.platform == Platform::Cloud {
                 record_cloud(snapshot, name, outcomes);
             }
@@ -138,17 +141,27 @@ impl Decision {
         self.record_labels(snapshot);
     }
 
-    fn record_egress_ip(&self, snapshot: &mut Snapshot, name: &EgressIpName) {
-        let Some(object) = snapshot.egress_ips.get(name) else { return };
-        let old = snapshot.present(object);
-        let Some(object) = snapshot.egress_ips.get_mut(name) else { return };
-        object.recorded = self.items(name);
-        for item in &object.recorded {
+    /// Where the addresses of an object are now: by `snapshot`, or, if that does not have it any more, by this decision.
+    fn left(&self, snapshot: &Snapshot, name: &EgressIpName) -> Vec<RecordedItem> {
+        let Some(object) = snapshot.egress_ips.get(name) else { return self.items(name) };
+        let mut items = snapshot.present(object);
+        items.extend(object.recorded.iter().cloned());
+        items
+    }
+
+    fn record_egress_ip(&self, snapshot: &mut Snapshot, name: &EgressIpName, old: Vec<RecordedItem>) {
+        let new = if let Some(object) = snapshot.egress_ips.get_mut(name) {
+            object.recorded = self.items(name);
+            object.recorded.clone()
+        } else {
+            Vec::new()
+        };
+        for item in &new {
             snapshot.departed.remove(&(item.address, item.node.clone()));
         }
         for item in old {
             let listed = snapshot.nodes.get(&item.node).is_some_and(|node| node.host_addresses.contains(&item.address));
-            if listed && !object.recorded.contains(&item) {
+            if listed && !new.contains(&item) {
                 snapshot.departed.insert((item.address, item.node));
             }
         }

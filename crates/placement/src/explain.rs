@@ -231,6 +231,12 @@ impl<'a> Explainer<'a> {
         node: &Node,
         serving: Option<&BTreeSet<&NodeName>>,
     ) -> Result<(), NodeReason> {
+        n1(node, &self.snapshot.options)?;
+        match n2(node, &service.selector) {
+            // What is broken is told after what keeps even the present host from staying.
+            Err(NodeReason::SelectorFaulty) => {}
+            other => other?,
+        }
         if let Some(reason) = unfit_for_services(node, &self.snapshot.options) {
             return Err(reason);
         }

@@ -93,7 +93,7 @@ impl Placer {
         };
         // Selectors first: a node is then filed once, under all keys that matter.
         for object in snapshot.egress_ips.keys() {
-            placer.update_egress_ip(snapshot, object);
+            placer.put_egress_ip(snapshot, object);
         }
         for key in snapshot.egress_services.keys() {
             placer.update_service(snapshot, key);
@@ -287,6 +287,27 @@ impl Placer {
     }
 
     fn update_egress_ip(&mut self, snapshot: &Snapshot, name: &EgressIpName) {
+        let before = self.objects.requested(name);
+        self.put_egress_ip(snapshot, name);
+        if self.options.platform != Platform::Cloud {
+            return;
+        }
+        // Where an address is for the others depends on whether the object that the cloud has it for still asks for it.
+        for address in before.into_iter().chain(self.objects.requested(name)) {
+            if snapshot.cloud.contains_key(&address) {
+                self.update_claimants(snapshot, address);
+            }
+        }
+    }
+
+    fn update_claimants(&mut self, snapshot: &Snapshot, address: Address) {
+        for claimant in self.objects.claimants(address).to_vec() {
+            let name = self.objects.slot(claimant).name.clone();
+            self.put_egress_ip(snapshot, &name);
+        }
+    }
+
+    fn put_egress_ip(&mut self, snapshot: &Snapshot, name: &EgressIpName) {
         let object = snapshot.egress_ips.get(name);
         // The new selector is acquired before the old is released: mostly they are the same.
         let selector = object.and_then(|object| object.selector.compiled());
@@ -295,11 +316,14 @@ impl Placer {
         let Some(object) = object else { return };
         let recorded = self.recorded(snapshot, object);
         let addresses: Vec<AddressSlot> = object.requested.iter().copied().map(AddressSlot::new).collect();
-        let slot = ObjectSlot { name: name.clone(), created: object.created, selector, addresses, recorded };
+        let status = object.recorded.iter().map(|item| (item.address, self.nodes.id(&item.node)));
+        let mut seen: Vec<(Address, NodeId)> = status.collect();
+        seen.extend(recorded.iter().filter(|pair| !seen.contains(pair)).copied().collect::<Vec<_>>());
+        let slot = ObjectSlot { name: name.clone(), created: object.created, selector, addresses, recorded, seen };
         let touched = touched_addresses(&slot);
-        let recorded: Vec<NodeId> = slot.recorded.iter().map(|(_, node)| *node).collect();
+        let seen: Vec<NodeId> = slot.seen.iter().map(|(_, node)| *node).collect();
         let id = self.objects.insert(slot);
-        for node in recorded {
+        for node in seen {
             self.nodes.slot_mut(node).recorded_by.push(id);
         }
         self.dirty.insert(id);
@@ -314,7 +338,7 @@ impl Placer {
                 *self.nodes.kept_mut(node, address.address.family()) -= 1;
             }
         }
-        for (_, node) in &slot.recorded {
+        for (_, node) in &slot.seen {
             self.nodes.slot_mut(*node).recorded_by.retain(|other| *other != id);
         }
         if let Some(selector) = slot.selector
@@ -347,10 +371,7 @@ impl Placer {
 
     fn update_cloud(&mut self, snapshot: &Snapshot, address: Address) {
         self.mark_cloud(snapshot, address);
-        for claimant in self.objects.claimants(address).to_vec() {
-            let name = self.objects.slot(claimant).name.clone();
-            self.update_egress_ip(snapshot, &name);
-        }
+        self.update_claimants(snapshot, address);
     }
 
     /// What the cloud says of `address` that is not some object's recorded assignment.
@@ -388,7 +409,7 @@ impl Placer {
 
 fn touched_addresses(slot: &ObjectSlot) -> Vec<Address> {
     let mut touched: Vec<Address> = slot.addresses.iter().map(|address| address.address).collect();
-    touched.extend(slot.recorded.iter().map(|(address, _)| *address));
+    touched.extend(slot.seen.iter().map(|(address, _)| *address));
     touched.sort_unstable();
     touched.dedup();
     touched

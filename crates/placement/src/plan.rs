@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use egret_core::{Address, CloudState, EgressIpName, Host, NodeName, Platform, ServiceKey, Snapshot};
+use egret_core::{Address, CloudState, EgressIpName, Host, NodeName, Platform, RecordedItem, ServiceKey, Snapshot};
 
 use crate::decision::{Decision, Outcome, ServiceOutcome};
 use crate::explain::{Explainer, Verdict};
@@ -22,6 +22,8 @@ pub enum Cause {
     ObjectDeleted,
     /// The object does not ask for the address any more.
     NotRequested,
+    /// The node that takes it is new in the cluster.
+    NodeJoined,
     /// The node that held it is not in the cluster any more.
     NodeGone,
     /// The node that held it fails this rule now.
@@ -56,6 +58,7 @@ impl Cause {
             Self::Requested => "Requested",
             Self::ObjectDeleted => "ObjectDeleted",
             Self::NotRequested => "NotRequested",
+            Self::NodeJoined => "NodeJoined",
             Self::NodeGone => "NodeGone",
             Self::NodeLost(reason) | Self::NodeGained(reason) => reason.name(),
             Self::Refused(reason) | Self::Freed(reason) => reason.name(),
@@ -80,6 +83,7 @@ impl Cause {
             Self::Requested
             | Self::ObjectDeleted
             | Self::NotRequested
+            | Self::NodeJoined
             | Self::NodeGone
             | Self::CloudDisagrees
             | Self::CloudPending
@@ -117,6 +121,7 @@ impl fmt::Display for Move {
             Cause::Requested => write!(f, "requested, and had no node yet"),
             Cause::ObjectDeleted => write!(f, "the object is deleted"),
             Cause::NotRequested => write!(f, "the object does not ask for it any more"),
+            Cause::NodeJoined => write!(f, "node {to} is new"),
             Cause::NodeGone => write!(f, "node {from} is gone"),
             Cause::NodeLost(reason) => reason.fmt(f),
             Cause::Refused(reason) => reason.fmt(f),
@@ -208,7 +213,14 @@ pub fn moves(before: (&Snapshot, &Decision), after: (&Snapshot, &Decision)) -> V
                 continue;
             }
             let cause = match (from, to) {
-                (Some(from), _) => left(&new, after.0, after.1, name, address, from),
+                (Some(from), to) => {
+                    let stays = after.0.egress_ips.get(name).is_some_and(|object| {
+                        let here = RecordedItem { address, node: from.clone() };
+                        after.0.present(object).contains(&here)
+                    });
+                    let cloud = cloud_cause(after.0, name, address, to).filter(|_| !stays);
+                    cloud.unwrap_or_else(|| left(&new, after.0, after.1, name, address, from))
+                }
                 (None, Some(to)) => gained(&old, before, name, address, to),
                 (None, None) => continue,
             };
@@ -283,6 +295,7 @@ fn gained(
             let verdicts = old.address(object, address);
             match verdicts.into_iter().find(|(other, _)| *other == node) {
                 Some((_, Verdict::Excluded(reason))) => Cause::NodeGained(reason),
+                None => Cause::NodeJoined,
                 _ => Cause::Requested,
             }
         }
@@ -300,7 +313,9 @@ fn service_cause(
 ) -> Cause {
     let Some(service) = after.egress_services.get(key) else { return Cause::ObjectDeleted };
     match (outcome, from) {
-        (Some(ServiceOutcome::None(reason)), _) if *reason != NoHostReason::NoEligibleNode => {
+        (Some(ServiceOutcome::None(reason)), _)
+            if !matches!(reason, NoHostReason::NoEligibleNode | NoHostReason::SelectorFaulty) =>
+        {
             Cause::NoHost(reason.clone())
         }
         (_, Host::Node(node)) if outcome != Some(&ServiceOutcome::All) => match after.nodes.get(node) {

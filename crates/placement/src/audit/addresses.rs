@@ -178,6 +178,9 @@ pub(super) fn cloud(snapshot: &Snapshot, state: &State) -> Vec<Finding> {
         let why = match snapshot.cloud.get(&item.address) {
             None => "has no CloudPrivateIPConfig".to_owned(),
             Some(config) if config.node != item.node => format!("is requested on {} from the cloud", config.node),
+            Some(config) if config.owner.as_ref().is_some_and(|owner| owner != name) => {
+                "is requested from the cloud for another object".to_owned()
+            }
             Some(config) if config.owner.is_none() => {
                 "its CloudPrivateIPConfig has no owner that we know (A4)".to_owned()
             }

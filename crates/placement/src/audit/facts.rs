@@ -44,6 +44,10 @@ impl<'a> Facts<'a> {
         !node.primary_addresses.contains(&address)
             && (node.own_egress_addresses.contains(&address)
                 || self.snapshot.departed.contains(&(address, node.name.clone()))
-                || self.snapshot.egress_ips.values().any(|object| self.snapshot.present(object).contains(&here)))
+                || self
+                    .snapshot
+                    .egress_ips
+                    .values()
+                    .any(|object| object.recorded.contains(&here) || self.snapshot.present(object).contains(&here)))
     }
 }

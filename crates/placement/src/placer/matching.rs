@@ -101,6 +101,17 @@ impl<'a> Matching<'a> {
         for i in 0..self.open.len() {
             self.serve(i);
         }
+        // Where one object has both families and nodes limit each, a swap of siblings can free a slot behind a dead
+        // mark. Then what is left tries again for as long as that places something more.
+        while self.mixed_limits() {
+            self.dead.clear();
+            self.dead_limits.clear();
+            let left: Vec<usize> = (0..self.open.len()).filter(|i| self.open[*i].node.is_none()).collect();
+            let placed = left.into_iter().filter(|i| self.serve(*i)).count();
+            if placed == 0 {
+                break;
+            }
+        }
         self.open.into_iter().map(|open| open.node).collect()
     }
 
@@ -113,6 +124,21 @@ impl<'a> Matching<'a> {
             return true;
         }
         self.augment(i)
+    }
+
+    fn mixed_limits(&self) -> bool {
+        let per_family = |node: &NodeId| {
+            let capacity = self.nodes.slot(*node).capacity;
+            capacity.v4.is_some() || capacity.v6.is_some()
+        };
+        self.groups.iter().any(|group| {
+            let members = &self.open[group.first..group.end];
+            let families = |family| members.iter().any(|open| open.address.family() == family);
+            families(Family::V4)
+                && families(Family::V6)
+                && members.iter().any(|open| open.node.is_none())
+                && group.candidates.iter().any(per_family)
+        })
     }
 
     /// Marks the profiles that host address `i`.
@@ -294,11 +320,8 @@ impl<'a> Matching<'a> {
     fn is_legal(&self, i: usize, node: NodeId) -> bool {
         let group = &self.groups[self.open[i].group];
         let alone = !(group.first..group.end).any(|j| j != i && self.open[j].node == Some(node));
-        let slot = self.nodes.slot(node);
-        let mut counts = self.counts[node.index()];
-        counts.v4 += slot.foreign.v4;
-        counts.v6 += slot.foreign.v6;
-        // What is kept above a shrunken limit (N7) is no fault of the path, but nothing is put there either.
-        alone && counts.within(slot.capacity)
+        // The address is counted already, so one of its family less is what it was added to.
+        let family = self.open[i].address.family();
+        alone && self.full_for(node, family, Some(family)).is_none()
     }
 }

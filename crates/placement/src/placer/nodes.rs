@@ -38,12 +38,6 @@ impl Counts {
             Family::V6 => &mut self.v6,
         }
     }
-
-    /// Whether `capacity` allows that many (N7).
-    pub(super) fn within(self, capacity: Capacity) -> bool {
-        let within = |count, limit: Option<u32>| limit.is_none_or(|limit| count <= limit);
-        within(self.v4, capacity.v4) && within(self.v6, capacity.v6) && within(self.total(), capacity.total)
-    }
 }
 
 /// What the choice reads of every candidate of every address: kept apart from the rest, and small, for that loop is

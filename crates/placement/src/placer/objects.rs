@@ -56,8 +56,10 @@ pub(super) struct ObjectSlot {
     pub(super) selector: Option<SelectorId>,
     /// The requested addresses, ascending.
     pub(super) addresses: Vec<AddressSlot>,
-    /// What is recorded, addresses that are no longer requested included.
+    /// What counts as recorded, addresses that are no longer requested included.
     pub(super) recorded: Vec<(Address, NodeId)>,
+    /// That, and what the status says beside it: where the address may still be on a link (A2).
+    pub(super) seen: Vec<(Address, NodeId)>,
 }
 
 impl ObjectSlot {
@@ -92,6 +94,12 @@ impl Objects {
     /// Whether the number stands for an object now.
     pub(super) fn contains(&self, id: ObjectId) -> bool {
         self.slots.contains(id.0)
+    }
+
+    /// What the object of that name asks for.
+    pub(super) fn requested(&self, name: &EgressIpName) -> Vec<Address> {
+        let addresses = self.ids.get(name).map(|id| &self.slots[id.0].addresses);
+        addresses.into_iter().flatten().map(|address| address.address).collect()
     }
 
     /// The objects that ask for `address`, in no particular order.

@@ -57,7 +57,7 @@ impl Placer {
     /// primary interface, which no egress IP ever is.
     fn conflict(&self, address: Address) -> Option<NodeId> {
         let excused = |node: NodeId| {
-            let recorded = |object: &ObjectId| self.objects.slot(*object).recorded.contains(&(address, node));
+            let recorded = |object: &ObjectId| self.objects.slot(*object).seen.contains(&(address, node));
             !self.nodes.is_primary_address(node, address)
                 && (self.nodes.is_own_egress_address(node, address)
                     || self.departed.contains(&(address, node))

@@ -3,6 +3,7 @@
 mod address;
 mod audit;
 mod choice;
+mod found;
 mod node;
 mod plan;
 mod service;
