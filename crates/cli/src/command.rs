@@ -12,6 +12,9 @@ use egret_core::{Address, EgressIp, EventReason};
 use egret_placement::{AddressReason, Explainer, NodeReason, Outcome};
 use serde::Serialize;
 
+use crate::args::Format;
+use crate::report::{self, Section, Style};
+
 /// What a command answers.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -172,6 +175,20 @@ fn unplaced(object: &EgressIp, reasons: &BTreeSet<EventReason>) -> Reason {
     Reason { name: reason, rule: None, text: text.to_owned() }
 }
 
+/// What a command that only reads answers: `model` for machines, its `sections` for people.
+pub(crate) fn write(
+    model: &impl Serialize,
+    format: Format,
+    style: Style,
+    sections: impl FnOnce() -> Vec<Section>,
+) -> anyhow::Result<String> {
+    match format {
+        Format::Json => json(model),
+        Format::Yaml => yaml(model),
+        Format::Table => Ok(report::terminal(&sections(), style)),
+    }
+}
+
 /// Serialises `model` as JSON, with a line break at the end.
 pub(crate) fn json(model: &impl Serialize) -> anyhow::Result<String> {
     let mut text = serde_json::to_string_pretty(model)?;
@@ -185,6 +202,6 @@ pub(crate) fn yaml(model: &impl Serialize) -> anyhow::Result<String> {
 }
 
 /// The section that every answer ends with.
-pub(crate) fn assumed_section(assumed: &[String]) -> crate::report::Section {
-    crate::report::Section::new("ASSUMED").note(assumed.join("; "))
+pub(crate) fn assumed_section(assumed: &[String]) -> Section {
+    Section::new("ASSUMED").note(assumed.join("; "))
 }

@@ -1,4 +1,6 @@
 //! The binary as its user would use it: each test is named for what it holds.
+//!
+//! Long, because it is the one list of what a user may rely on, in parts: exit codes, input, output, changes, refusals.
 
 mod support;
 
@@ -619,6 +621,8 @@ fn the_platform_is_read_from_the_nodes_unless_it_is_given() {
     assert!(pending.iter().all(|line| line["cause"]["rule"] == "N3" && line["to"].is_null()), "{pending:?}");
     assert_eq!(pending.len(), 6, "without the cloud's annotation no node is fit");
 }
+
+// Refusals.
 
 #[test]
 fn an_input_without_an_object_of_ours_is_refused() {

@@ -3,10 +3,10 @@
 use egret_placement::audit::{Finding, State, audit};
 use serde::Serialize;
 
-use super::{Answer, assumed_section, json, yaml};
-use crate::args::{Format, ReadArgs};
+use super::{Answer, assumed_section, write};
+use crate::args::ReadArgs;
 use crate::cluster::Cluster;
-use crate::report::{self, Grid, Section, Style, Tone, cell, count, toned};
+use crate::report::{Grid, Section, Style, Tone, cell, count, toned};
 
 /// The audit, as machines read it.
 #[derive(Debug, Serialize)]
@@ -40,11 +40,7 @@ pub(crate) fn run(cluster: &Cluster, args: &ReadArgs, style: Style) -> anyhow::R
         services: state.hosts.len(),
         assumed: cluster.assumed.clone(),
     };
-    let text = match args.output {
-        Format::Json => json(&audit)?,
-        Format::Yaml => yaml(&audit)?,
-        Format::Table => report::terminal(&sections(&audit), style),
-    };
+    let text = write(&audit, args.output, style, || sections(&audit))?;
     Ok(Answer { text, positive: !audit.findings.is_empty() })
 }
 

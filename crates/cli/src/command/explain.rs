@@ -5,12 +5,12 @@ use egret_core::{Address, EgressIp, EgressService, NodeName, ServiceKey, Snapsho
 use egret_placement::{Decision, Explainer, Outcome, ServiceOutcome, Verdict, decide, event_reasons};
 use serde::Serialize;
 
-use super::{Answer, Reason, assumed_section, explain_node, json, unassigned, yaml};
-use crate::args::{ExplainArgs, Format};
+use super::{Answer, Reason, assumed_section, explain_node, unassigned, write};
+use crate::args::ExplainArgs;
 use crate::change::{name_of, object_key};
 use crate::cluster::{Cluster, Refusal};
 use crate::nearest::did_you_mean;
-use crate::report::{self, Grid, Section, Style, Tone, cell, count, few, toned};
+use crate::report::{Grid, Section, Style, Tone, cell, count, few, toned};
 
 /// The explanation of an EgressIP or an EgressService, as machines read it.
 #[derive(Debug, Serialize)]
@@ -68,11 +68,7 @@ pub(crate) fn run(cluster: &Cluster, args: &ExplainArgs, style: Style) -> anyhow
     }
     let decision = decide(&cluster.snapshot);
     let explanation = explain(cluster, &decision, &key, args.ip.as_deref())?;
-    let text = match args.output {
-        Format::Json => json(&explanation)?,
-        Format::Yaml => yaml(&explanation)?,
-        Format::Table => report::terminal(&sections(&explanation), style),
-    };
+    let text = write(&explanation, args.output, style, || sections(&explanation))?;
     Ok(Answer { text, positive: false })
 }
 

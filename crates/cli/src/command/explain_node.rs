@@ -4,10 +4,10 @@ use egret_core::{Host, Node, Platform};
 use egret_placement::{Explainer, Verdict, decide};
 use serde::Serialize;
 
-use super::{Answer, Reason, assumed_section, json, yaml};
+use super::{Answer, Reason, assumed_section, write};
 use crate::args::Format;
 use crate::cluster::{Cluster, find_node};
-use crate::report::{self, Grid, Section, Style, Tone, cell, count, few, toned};
+use crate::report::{Grid, Section, Style, Tone, cell, count, few, toned};
 
 /// The explanation of a node, as machines read it.
 #[derive(Debug, Serialize)]
@@ -49,11 +49,7 @@ pub(crate) fn run(cluster: &Cluster, name: &str, format: Format, style: Style) -
     let name = find_node(&cluster.snapshot, name)?;
     let node = &cluster.snapshot.nodes[&name];
     let explanation = explain(cluster, node);
-    let text = match format {
-        Format::Json => json(&explanation)?,
-        Format::Yaml => yaml(&explanation)?,
-        Format::Table => report::terminal(&sections(&explanation), style),
-    };
+    let text = write(&explanation, format, style, || sections(&explanation))?;
     Ok(Answer { text, positive: false })
 }
 

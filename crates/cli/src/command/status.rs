@@ -7,10 +7,10 @@ use egret_placement::{Decision, Explainer, Move, Subject, decide, event_reasons,
 use serde::Serialize;
 
 use super::explain_node::free;
-use super::{Answer, Reason, assumed_section, json, unassigned, yaml};
-use crate::args::{Format, ReadArgs};
+use super::{Answer, Reason, assumed_section, unassigned, write};
+use crate::args::ReadArgs;
 use crate::cluster::Cluster;
-use crate::report::{self, Grid, Section, Style, Tone, cell, count, toned};
+use crate::report::{Grid, Section, Style, Tone, cell, count, toned};
 
 /// The status, as machines read it.
 #[derive(Debug, Serialize)]
@@ -71,11 +71,7 @@ struct NodeLine {
 /// Shows the status.
 pub(crate) fn run(cluster: &Cluster, args: &ReadArgs, style: Style) -> anyhow::Result<Answer> {
     let status = status(cluster);
-    let text = match args.output {
-        Format::Json => json(&status)?,
-        Format::Yaml => yaml(&status)?,
-        Format::Table => report::terminal(&sections(&status, cluster.snapshot.options.platform), style),
-    };
+    let text = write(&status, args.output, style, || sections(&status, cluster.snapshot.options.platform))?;
     Ok(Answer { text, positive: false })
 }
 
