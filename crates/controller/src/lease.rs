@@ -11,7 +11,7 @@ mod election;
 #[cfg(test)]
 mod model;
 
-pub use candidate::{Candidate, LeaseError};
+pub use candidate::Candidate;
 pub use election::{Election, Observed, Record, Step};
 
 use std::time::Duration;

@@ -3,14 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use egret_brain::{Numbers, View};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
-
-// Placeholders until egret-brain has them.
-/// What the brain shows.
-pub type View = serde_json::Value;
-/// What the brain counts.
-pub type Numbers = serde_json::Value;
 
 /// Questions that may wait: whoever asks gives up long before there are more.
 const QUESTIONS: usize = 16;

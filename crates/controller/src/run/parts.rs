@@ -1,0 +1,116 @@
+//! The tasks that a controller consists of. None ends by itself: if one does, all do.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::time::Duration;
+
+use egret_api::Kind;
+use tokio::task::{Id, JoinHandle, JoinSet};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::RunError;
+use crate::lease::Candidate;
+
+/// A part of the controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Watches a kind.
+    Watch(Kind),
+    /// Writes.
+    Writer,
+    /// Raises events.
+    Recorder,
+    /// Takes part in the election.
+    Candidate,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Watch(kind) => write!(f, "watch of {}s", kind.name()),
+            Self::Writer => f.write_str("writer"),
+            Self::Recorder => f.write_str("event recorder"),
+            Self::Candidate => f.write_str("leader election"),
+        }
+    }
+}
+
+pub(super) struct Parts {
+    watches: JoinSet<()>,
+    others: JoinSet<()>,
+    names: BTreeMap<Id, Part>,
+    candidate: JoinHandle<Candidate>,
+    stopping: CancellationToken,
+}
+
+impl Parts {
+    /// The candidate runs from now on.
+    pub(super) fn new(mut candidate: Candidate) -> Self {
+        let stopping = CancellationToken::new();
+        let stop = stopping.clone();
+        let candidate = tokio::spawn(async move {
+            candidate.run(&stop).await;
+            candidate
+        });
+        Self { watches: JoinSet::new(), others: JoinSet::new(), names: BTreeMap::new(), candidate, stopping }
+    }
+
+    /// Cancelled when nothing new is to be begun.
+    pub(super) fn stopping(&self) -> CancellationToken {
+        self.stopping.clone()
+    }
+
+    pub(super) fn add_watch(&mut self, kind: Kind, part: impl Future<Output = ()> + Send + 'static) {
+        self.names.insert(self.watches.spawn(part).id(), Part::Watch(kind));
+    }
+
+    pub(super) fn add(&mut self, name: Part, part: impl Future<Output = ()> + Send + 'static) {
+        self.names.insert(self.others.spawn(part).id(), name);
+    }
+
+    /// The end of a part. Can be cancelled and asked again.
+    pub(super) async fn ended(&mut self) -> RunError {
+        let (id, result) = tokio::select! {
+            Some(ended) = self.watches.join_next_with_id() => split(ended),
+            Some(ended) = self.others.join_next_with_id() => split(ended),
+            ended = &mut self.candidate => return error(Part::Candidate, ended.map(drop)),
+        };
+        error(self.names.get(&id).copied().unwrap_or(Part::Writer), result)
+    }
+
+    /// Lets the writer end what it has begun and the recorder what it knows, then gives the lease up.
+    pub(super) async fn end(mut self, writes: Duration, words: Duration) {
+        self.stopping.cancel();
+        self.watches.abort_all();
+        let all = async { while self.others.join_next().await.is_some() {} };
+        if timeout(writes, all).await.is_err() {
+            tracing::warn!("not everything under way has ended in time");
+            self.others.shutdown().await;
+        }
+        // One that has ended before has been asked already, and must not be asked again.
+        if self.candidate.is_finished() {
+            return;
+        }
+        if let Ok(Ok(candidate)) = timeout(words, &mut self.candidate).await
+            && let Err(error) = candidate.release().await
+        {
+            tracing::warn!(error = crate::chain(&error), "failed to give the lease up");
+        }
+    }
+}
+
+fn split(ended: Result<(Id, ()), tokio::task::JoinError>) -> (Id, Result<(), tokio::task::JoinError>) {
+    match ended {
+        Ok((id, ())) => (id, Ok(())),
+        Err(error) => (error.id(), Err(error)),
+    }
+}
+
+fn error(part: Part, result: Result<(), tokio::task::JoinError>) -> RunError {
+    match result {
+        Ok(()) => RunError::Ended { part },
+        Err(source) => RunError::Panicked { part, source },
+    }
+}

@@ -1,0 +1,290 @@
+//! What the API server stores, as it changes: one watch for each kind.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use egret_api::Kind;
+use egret_brain::Input;
+use futures::StreamExt;
+use kube::runtime::watcher::{self, Config, Event, InitialListStrategy};
+use kube::{Api, Client};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::jitter::Jitter;
+use crate::metrics::Metrics;
+use crate::stored::{Stored, resource};
+
+/// How many changes may wait for the loop; then the connection has to, which the API server copes with.
+pub(crate) const WAITING: usize = 1024;
+
+/// Seconds until the API server is asked to end a watch and it is begun again where it was. kube takes a connection for
+/// dead 5 s after that; its own default would leave a controller blind for five minutes.
+const WATCH_SECONDS: u32 = 55;
+
+/// After a failure: first this, doubled each time up to the longest, and up to half as much again by chance.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_millis(3300);
+/// A failure after so long is a new one.
+const FORGIVEN: Duration = Duration::from_secs(60);
+
+/// How often a kind that is not installed is looked for.
+const ABSENT_PAUSE: Duration = Duration::from_secs(2);
+/// A kind counts as not installed only if it is so twice, this far apart: an API server that is about to be up, or to
+/// go, may say it once, and an empty list takes things down.
+const ABSENT_AGAIN: Duration = Duration::from_millis(500);
+
+/// After so many failures in a row that the API server itself gave, it gets a plain list instead of a streaming one.
+const STREAMING_FAILURES: u32 = 2;
+
+/// Watches one kind until its task is ended or nobody listens any more.
+pub(crate) struct Watch {
+    kind: Kind,
+    api: Api<Stored>,
+    changes: mpsc::Sender<Input>,
+    metrics: Arc<Metrics>,
+    streaming: Streaming,
+    pauses: Pauses,
+    /// What has been listed since the last list began.
+    listing: Vec<Value>,
+    absent: Absent,
+    failing: bool,
+}
+
+/// Nobody listens to changes any more.
+struct Deaf;
+
+/// How the first list is asked for.
+#[derive(Debug, Default)]
+struct Streaming {
+    refused: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Absent {
+    No,
+    Suspected,
+    Said,
+}
+
+impl Watch {
+    pub(crate) fn new(client: Client, kind: Kind, changes: mpsc::Sender<Input>, metrics: Arc<Metrics>) -> Self {
+        Self {
+            kind,
+            api: Api::all_with(client, &resource(kind)),
+            changes,
+            metrics,
+            streaming: Streaming::default(),
+            pauses: Pauses::new(),
+            listing: Vec::new(),
+            absent: Absent::No,
+            failing: false,
+        }
+    }
+
+    pub(crate) async fn run(mut self) {
+        while let Ok(()) = self.watch().await {}
+    }
+
+    /// One watcher, until it has to be replaced by another one.
+    async fn watch(&mut self) -> Result<(), Deaf> {
+        let config = self.streaming.config();
+        let mut events = std::pin::pin!(watcher::watcher(self.api.clone(), config.clone()));
+        while let Some(event) = events.next().await {
+            let error = match event {
+                Ok(event) => {
+                    self.take(event).await?;
+                    continue;
+                }
+                Err(error) => error,
+            };
+            self.metrics.watch_failed(self.kind);
+            if is_absent(self.kind, &error) {
+                self.absent().await?;
+                // What comes back is another kind of the same name: what was known of the old one is worth nothing.
+                return Ok(());
+            }
+            self.failed(&error).await;
+            if self.streaming.config() != config {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    async fn take(&mut self, event: Event<Stored>) -> Result<(), Deaf> {
+        let kind = self.kind;
+        match event {
+            Event::Init => {
+                self.listing.clear();
+                return Ok(());
+            }
+            Event::InitApply(object) => {
+                self.listing.push(object.into_value(kind));
+                return Ok(());
+            }
+            Event::InitDone => {
+                let objects = std::mem::take(&mut self.listing);
+                tracing::debug!(kind = kind.as_str(), objects = objects.len(), "listed");
+                self.send(Input::Listed { kind, objects }).await?;
+            }
+            Event::Apply(object) => self.send(Input::Seen { kind, object: object.into_value(kind) }).await?,
+            Event::Delete(object) => self.send(Input::Gone { kind, object: object.into_value(kind) }).await?,
+        }
+        self.absent = Absent::No;
+        self.streaming.worked();
+        if std::mem::take(&mut self.failing) {
+            tracing::info!(kind = kind.as_str(), "watched again");
+        }
+        Ok(())
+    }
+
+    async fn absent(&mut self) -> Result<(), Deaf> {
+        match self.absent {
+            Absent::No => {
+                self.absent = Absent::Suspected;
+                tokio::time::sleep(ABSENT_AGAIN).await;
+            }
+            Absent::Suspected => {
+                self.absent = Absent::Said;
+                tracing::info!(kind = self.kind.as_str(), "this kind is not installed; looking for it from time to time");
+                self.send(Input::Listed { kind: self.kind, objects: Vec::new() }).await?;
+            }
+            Absent::Said => tokio::time::sleep(self.pauses.jitter.stretch(ABSENT_PAUSE, 0.5)).await,
+        }
+        Ok(())
+    }
+
+    async fn failed(&mut self, error: &watcher::Error) {
+        if self.absent == Absent::Suspected {
+            self.absent = Absent::No;
+        }
+        self.streaming.failed(error);
+        // A connection that ends, or a history that is too short, is daily life.
+        if is_remarkable(error) && !std::mem::replace(&mut self.failing, true) {
+            tracing::warn!(kind = self.kind.as_str(), error = crate::chain(error), "watching failed, trying again");
+        } else {
+            tracing::debug!(kind = self.kind.as_str(), error = crate::chain(error), "watching failed");
+        }
+        tokio::time::sleep(self.pauses.next(Instant::now())).await;
+    }
+
+    async fn send(&self, input: Input) -> Result<(), Deaf> {
+        self.changes.send(input).await.map_err(|_| Deaf)
+    }
+}
+
+impl Streaming {
+    fn config(&self) -> Config {
+        let streams = self.refused < STREAMING_FAILURES;
+        let initial_list_strategy =
+            if streams { InitialListStrategy::StreamingList } else { InitialListStrategy::ListWatch };
+        Config { initial_list_strategy, timeout: Some(WATCH_SECONDS), ..Config::default() }
+    }
+
+    /// What was found out about the API server stays.
+    fn worked(&mut self) {
+        if self.refused < STREAMING_FAILURES {
+            self.refused = 0;
+        }
+    }
+
+    /// Counts answers that may mean that this API server, or the etcd behind it, cannot stream lists.
+    fn failed(&mut self, error: &watcher::Error) {
+        let code = status(error).map(|status| status.code);
+        let refusal = matches!(code, Some(400 | 405 | 422 | 500));
+        if refusal && self.refused < STREAMING_FAILURES {
+            self.refused += 1;
+        }
+    }
+}
+
+/// The pauses after failures.
+struct Pauses {
+    next: Duration,
+    failed_at: Option<Instant>,
+    jitter: Jitter,
+}
+
+impl Pauses {
+    fn new() -> Self {
+        Self { next: FIRST_PAUSE, failed_at: None, jitter: Jitter::new() }
+    }
+
+    fn next(&mut self, now: Instant) -> Duration {
+        if self.failed_at.is_none_or(|at| now.duration_since(at) > FORGIVEN) {
+            self.next = FIRST_PAUSE;
+        }
+        self.failed_at = Some(now);
+        let base = self.next;
+        self.next = (base * 2).min(LONGEST_PAUSE);
+        self.jitter.stretch(base, 0.5)
+    }
+}
+
+fn status(error: &watcher::Error) -> Option<&kube::core::Status> {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => Some(status),
+        _ => None,
+    }
+}
+
+/// Kubernetes' own kinds are always there, whatever an API server says.
+fn is_absent(kind: Kind, error: &watcher::Error) -> bool {
+    let installed = matches!(kind, Kind::EgressIp | Kind::EgressService | Kind::CloudPrivateIpConfig);
+    installed && status(error).is_some_and(|status| status.code == 404)
+}
+
+fn is_remarkable(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::WatchFailed(_) => false,
+        error => status(error).is_none_or(|status| status.code != 410),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn api_error(code: u16) -> watcher::Error {
+        let status = kube::core::Status { code, ..kube::core::Status::default() };
+        watcher::Error::WatchStartFailed(kube::Error::Api(Box::new(status)))
+    }
+
+    #[test]
+    fn the_first_pause_is_short_and_none_is_longer_than_five_seconds() {
+        let mut pauses = Pauses::new();
+        let now = Instant::now();
+        assert!(pauses.next(now) <= Duration::from_millis(150));
+        let longest = (0..20).map(|_| pauses.next(now)).max().unwrap();
+        assert!(longest > Duration::from_secs(3) && longest < Duration::from_secs(5), "{longest:?}");
+        assert!(pauses.next(now + FORGIVEN * 2) <= Duration::from_millis(150), "an old failure is forgiven");
+    }
+
+    #[test]
+    fn an_api_server_that_refuses_streaming_lists_gets_plain_ones() {
+        let mut streaming = Streaming::default();
+        assert_eq!(streaming.config().initial_list_strategy, InitialListStrategy::StreamingList);
+        for code in [429, 503, 410, 403] {
+            streaming.failed(&api_error(code));
+            streaming.failed(&api_error(code));
+        }
+        assert_eq!(streaming.config().initial_list_strategy, InitialListStrategy::StreamingList);
+        streaming.failed(&api_error(422));
+        streaming.failed(&api_error(422));
+        assert_eq!(streaming.config().initial_list_strategy, InitialListStrategy::ListWatch);
+    }
+
+    #[test]
+    fn nodes_are_never_believed_to_be_not_installed() {
+        assert!(is_absent(Kind::EgressIp, &api_error(404)));
+        assert!(!is_absent(Kind::EgressIp, &api_error(403)));
+        for kind in [Kind::Node, Kind::Service, Kind::EndpointSlice] {
+            assert!(!is_absent(kind, &api_error(404)), "{kind}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What is written to the API server, and what came of it.
+//!
+//! Each write is tried once: whether and when it is worth trying again is the brain's decision, from the class of the
+//! error. None is begun that could still be under way when the right to write has ended.
+
+pub(crate) mod class;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use egret_api::ObjectKey;
+use egret_brain::{Action, Input, Write, WriteError};
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::{Api, Client};
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::lease::Standing;
+use crate::metrics::Metrics;
+use crate::stored::{Stored, resource};
+
+/// As what the API server records who has written a field.
+pub(crate) const FIELD_MANAGER: &str = "egret-controller";
+
+/// How long a write may take before nobody knows what has become of it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Takes writes and gives back their results, in whatever order they end.
+pub(crate) struct Writer {
+    client: Client,
+    standing: watch::Receiver<Standing>,
+    results: mpsc::UnboundedSender<Input>,
+    metrics: Arc<Metrics>,
+    at_once: usize,
+}
+
+impl Writer {
+    pub(crate) fn new(
+        client: Client,
+        standing: watch::Receiver<Standing>,
+        results: mpsc::UnboundedSender<Input>,
+        metrics: Arc<Metrics>,
+        at_once: usize,
+    ) -> Self {
+        Self { client, standing, results, metrics, at_once: at_once.max(1) }
+    }
+
+    /// Writes what comes until it is told to stop or nothing can come any more, and the last one that was begun has ended.
+    pub(crate) async fn run(self, mut writes: mpsc::UnboundedReceiver<Write>, stop: CancellationToken) {
+        let mut under_way = FuturesUnordered::new();
+        let mut open = true;
+        while open || !under_way.is_empty() {
+            tokio::select! {
+                biased;
+                () = stop.cancelled(), if open => open = false,
+                write = writes.recv(), if open && under_way.len() < self.at_once => match write {
+                    Some(write) => under_way.push(self.write(write)),
+                    None => open = false,
+                },
+                Some(()) = under_way.next() => {}
+            }
+        }
+    }
+
+    async fn write(&self, write: Write) {
+        let began = Instant::now();
+        let Write { id, object, action } = write;
+        let result = self.in_time(&object, action).await;
+        let label = result.as_ref().map_or_else(WriteError::class, |_| "ok");
+        self.metrics.wrote(object.kind, label, began.elapsed());
+        if let Err(error) = &result {
+            tracing::debug!(object = %object, error = %error, "write failed");
+        }
+        // Whoever ends the loop does not want to know.
+        let _ = self.results.send(Input::Written { id, result });
+    }
+
+    async fn in_time(&self, object: &ObjectKey, action: Action) -> Result<Option<Value>, WriteError> {
+        let right = self.standing.borrow().right_now();
+        let Some(time) = right.and_then(|right| right.time_for_a_write(PATIENCE)) else {
+            return Err(transient("this instance has no right to write any more"));
+        };
+        let attempt = async {
+            let api = self.api(object);
+            match send(&api, object, action).await {
+                Ok(stored) => Ok(stored.map(|stored| stored.into_value(object.kind))),
+                Err(error) => Err(with_current(&api, object, class::of(&error)).await),
+            }
+        };
+        tokio::time::timeout(time, attempt).await.unwrap_or_else(|_| Err(transient("no answer in time")))
+    }
+
+    fn api(&self, object: &ObjectKey) -> Api<Stored> {
+        let (client, resource) = (self.client.clone(), resource(object.kind));
+        match &object.namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+            None => Api::all_with(client, &resource),
+        }
+    }
+}
+
+async fn send(api: &Api<Stored>, object: &ObjectKey, action: Action) -> kube::Result<Option<Stored>> {
+    let name = &object.name;
+    match action {
+        Action::Patch { subresource, operations } => {
+            let operations = serde_json::from_value(Value::Array(operations)).map_err(kube::Error::SerdeError)?;
+            let patch = Patch::Json::<()>(operations);
+            let parameters = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+            let patched = match subresource {
+                Some(subresource) => api.patch_subresource(subresource, name, &parameters, &patch).await,
+                None => api.patch(name, &parameters, &patch).await,
+            };
+            patched.map(Some)
+        }
+        Action::Create(value) => {
+            let parameters = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+            api.create(&parameters, &Stored::from(value)).await.map(Some)
+        }
+        Action::Delete { uid, resource_version } => {
+            let preconditions = Preconditions { uid: Some(uid), resource_version: Some(resource_version) };
+            let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+            // With a finalizer on it, the object is still there and comes back as it is now.
+            api.delete(name, &parameters).await.map(|deleted| deleted.left())
+        }
+    }
+}
+
+/// A conflict is worth nothing without the object as it is now.
+async fn with_current(api: &Api<Stored>, object: &ObjectKey, error: WriteError) -> WriteError {
+    if !matches!(error, WriteError::Conflict { .. }) {
+        return error;
+    }
+    match api.get_opt(&object.name).await {
+        Ok(Some(current)) => WriteError::Conflict { current: Some(current.into_value(object.kind)) },
+        Ok(None) => WriteError::Gone,
+        // The watch brings it, later.
+        Err(_) => WriteError::Conflict { current: None },
+    }
+}
+
+fn transient(message: &str) -> WriteError {
+    WriteError::Transient { message: message.to_owned(), retry_after: None }
+}
