@@ -9,7 +9,7 @@ BIN := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
 # Always the whole workspace: a single package would be built with other features, and everything below it again.
 CARGO_TEST := INSTA_UPDATE=no cargo test --locked --workspace
 
-.PHONY: help demo test unit scenarios check bench fuzz crds toolchain
+.PHONY: help demo test unit scenarios check docs bench fuzz crds toolchain
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,9 @@ check: toolchain ## check format, lints, licences, dependencies and generated fi
 	@$(CARGO_TEST) --quiet --test workspace
 	@pending=$$(git ls-files --others -- '*.snap.new' '*.pending-snap'); test -z "$$pending" || \
 		{ printf 'these snapshots wait for a review (cargo insta review):\n%s\n' "$$pending" >&2; exit 1; }
+
+docs: ## build the documentation site, strictly, into site/
+	@.ci/docs
 
 bench: toolchain ## measure how long decisions take
 	@cargo bench --locked --bench targets
