@@ -25,6 +25,7 @@ pub mod egress_service;
 pub mod endpoint_slice;
 pub mod node;
 pub mod service;
+pub mod timestamp;
 
 mod apply;
 mod converted;

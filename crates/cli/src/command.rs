@@ -1,6 +1,7 @@
 //! The commands: from a cluster to what is told about it.
 
 pub(crate) mod audit;
+pub(crate) mod controller;
 pub(crate) mod explain;
 pub(crate) mod explain_node;
 pub(crate) mod plan;
@@ -140,6 +141,7 @@ fn phrase(reason: &NodeReason) -> &'static str {
         NodeReason::Cordoned => "cordoned",
         NodeReason::Unreachable => "unreachable",
         NodeReason::NotProbed => "not yet probed",
+        NodeReason::InDoubt => "silent with most others",
         NodeReason::NoNetwork => "outside the address' network",
         NodeReason::SecondaryPreferred => "without the secondary network that another has",
         NodeReason::CapacityFull { .. } => "full",

@@ -79,7 +79,7 @@ impl fmt::Debug for ServiceKey {
 /// `metadata.creationTimestamp` in seconds since 1970, the resolution Kubernetes stores.
 ///
 /// [`Timestamp::UNKNOWN`] is what an object gets that no API server has stored yet; it is younger than every other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub i64);
 
 impl Timestamp {

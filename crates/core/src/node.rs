@@ -1,6 +1,7 @@
 //! A node as placement sees it.
 
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
@@ -15,6 +16,9 @@ pub enum Reachability {
     Unreachable,
     /// No probe has ended yet: the node takes nothing new and keeps what it validly holds.
     NotProbed,
+    /// The node fell silent together with most others, which is probably the prober's own fault: it takes nothing new and
+    /// keeps what it validly holds.
+    InDoubt,
 }
 
 /// `mode` of the node's `l3-gateway-config` annotation.
@@ -88,6 +92,23 @@ pub struct Node {
 }
 
 impl Node {
+    /// Where the node is probed: the addresses of its management port, in the order of its pod subnets and one a family.
+    /// It is the second after the network's own: that of `10.130.0.0/23` is `10.130.0.2` (OVN-Kubernetes' address plan).
+    #[must_use]
+    pub fn management_addresses(&self) -> Vec<IpAddr> {
+        let mut addresses: Vec<IpAddr> = Vec::new();
+        for net in &self.pod_subnets {
+            let address = match net.network() {
+                IpAddr::V4(network) => IpAddr::V4(Ipv4Addr::from_bits(network.to_bits().saturating_add(2))),
+                IpAddr::V6(network) => IpAddr::V6(Ipv6Addr::from_bits(network.to_bits().saturating_add(2))),
+            };
+            if net.contains(&address) && addresses.iter().all(|other| other.is_ipv4() != address.is_ipv4()) {
+                addresses.push(address);
+            }
+        }
+        addresses
+    }
+
     /// A node that is Ready and reachable and has nothing else: the start of a builder.
     #[must_use]
     pub fn new(name: &str, network: Result<NodeNetwork, InfrastructureFault>) -> Self {
@@ -106,5 +127,22 @@ impl Node {
             gateway_mode: None,
             pod_subnets: Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_management_address_is_the_second_of_the_first_subnet_of_each_family() {
+        let fault = InfrastructureFault { annotation: "a", kind: InfrastructureFaultKind::Missing };
+        let mut node = Node::new("n", Err(fault));
+        let nets = ["fd01:0:0:2::/64", "10.130.0.0/23", "10.140.0.0/23", "10.150.0.0/31"];
+        node.pod_subnets = nets.iter().map(|net| net.parse().unwrap()).collect();
+        let addresses: Vec<String> = node.management_addresses().iter().map(ToString::to_string).collect();
+        assert_eq!(addresses, ["fd01:0:0:2::2", "10.130.0.2"]);
+        node.pod_subnets.drain(..3);
+        assert_eq!(node.management_addresses(), Vec::<IpAddr>::new());
     }
 }

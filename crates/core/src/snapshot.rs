@@ -51,6 +51,8 @@ pub struct Snapshot {
     pub cloud: BTreeMap<Address, CloudPrivateIpConfig>,
     /// Addresses that just left a node which has not reported its addresses since (rule A2).
     pub departed: BTreeSet<(Address, NodeName)>,
+    /// What the cloud has refused not long ago, beside what its objects still say: the pair cools down (rule N9).
+    pub refused: BTreeSet<(Address, NodeName)>,
 }
 
 impl Snapshot {

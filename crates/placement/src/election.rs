@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use crate::decision::ServiceOutcome;
 use crate::hash;
 use crate::reason::NoHostReason;
-use crate::rules::unfit_for_services;
+use crate::rules::{takes_services, unfit_for_services};
 
 /// What an election asks the table of nodes.
 pub(crate) trait NodeTable {
@@ -44,6 +44,8 @@ struct Slot {
 #[derive(Debug, Default)]
 struct Fitness {
     fit: bool,
+    /// It may be elected, and not only keep what it hosts.
+    electable: bool,
     shared_gateway: bool,
     pod_subnets: Vec<IpNet>,
 }
@@ -111,6 +113,7 @@ impl Election {
         }
         let new = node.map_or_else(Fitness::default, |node| Fitness {
             fit: unfit_for_services(node, options).is_none(),
+            electable: takes_services(node).is_ok(),
             shared_gateway: node.gateway_mode == Some(GatewayMode::Shared),
             pod_subnets: node.pod_subnets.clone(),
         });
@@ -195,7 +198,10 @@ impl Election {
             return Standing::Kept(node);
         }
         match slot.selector {
-            Some(selector) => Standing::Open(table.index().nodes(selector).filter(fit).collect()),
+            Some(selector) => {
+                let electable = |node: &u32| self.nodes[*node as usize].electable;
+                Standing::Open(table.index().nodes(selector).filter(fit).filter(electable).collect())
+            }
             None => Standing::None(NoHostReason::SelectorFaulty),
         }
     }

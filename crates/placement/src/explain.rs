@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use egret_core::{Address, CloudState, EgressIp, EgressIpName, Family, NetworkKind, Node, NodeName, Platform};
-use egret_core::{EgressService, ServiceKey, Snapshot};
+use egret_core::{EgressService, Options, ServiceKey, Snapshot};
 
 use crate::decision::Decision;
-use crate::rules::{n1, n2, n2_drained, n3, n4, n5, unfit_for_services};
+use crate::rules::{n1, n2, n2_drained, n3, n4, n5, takes_services, unfit_for_services};
 use crate::{NoHostReason, NodeReason, ServiceOutcome};
 
 /// What a node is to one address of one object, or to one service.
@@ -182,25 +182,13 @@ impl<'a> Explainer<'a> {
         let refused = config.is_some_and(|config| {
             config.state == CloudState::Refused && config.owner.is_some() && config.node == node.name
         });
+        let refused = refused || self.snapshot.refused.contains(&(address, node.name.clone()));
         if refused { Err(NodeReason::RefusedByCloud) } else { Ok(()) }
     }
 
-    /// Why a recorded assignment of `address` to `node` is not valid any more; `Ok` if the node alone is no reason.
-    ///
-    /// Not yet probed (N5), a shrunken capacity (N7) and a selector that does not compile (N2) take nothing away.
+    /// See [`lost`].
     pub(crate) fn lost(&self, object: &EgressIp, address: Address, node: &Node) -> Result<(), NodeReason> {
-        let options = &self.snapshot.options;
-        n1(node, options)?;
-        match n2(node, &object.selector) {
-            Err(NodeReason::SelectorFaulty) => n2_drained(node)?,
-            other => other?,
-        }
-        n3(node).and_then(|()| n4(node, options))?;
-        match n5(node) {
-            Err(NodeReason::NotProbed) | Ok(()) => {}
-            Err(reason) => return Err(reason),
-        }
-        hosting(node, address).map(|_| ()).ok_or(NodeReason::NoNetwork)
+        lost(&self.snapshot.options, object, address, node)
     }
 
     /// What every node is to an EgressService, in name order.
@@ -213,7 +201,8 @@ impl<'a> Explainer<'a> {
             let verdict = match (holds, self.unfit(service, node, serving.as_ref())) {
                 (true, _) => Verdict::Holds,
                 (false, Err(reason)) => Verdict::Excluded(reason),
-                (false, Ok(())) => Verdict::Eligible { load: self.services(&node.name) },
+                (false, Ok(())) => takes_services(node)
+                    .map_or_else(Verdict::Excluded, |()| Verdict::Eligible { load: self.services(&node.name) }),
             };
             (&node.name, verdict)
         };
@@ -294,6 +283,26 @@ impl<'a> Explainer<'a> {
     pub fn holder(&self, name: &EgressIpName, address: Address) -> Option<&'a NodeName> {
         self.decision.outcome(name, address)?.node()
     }
+}
+
+/// Why a recorded assignment of `address` to `node` is not valid any more.
+///
+/// Not yet probed (N5), a shrunken capacity (N7) and a selector that does not compile (N2) take nothing away.
+///
+/// # Errors
+/// The first rule that fails; `Ok` if the node alone is no reason.
+pub fn lost(options: &Options, object: &EgressIp, address: Address, node: &Node) -> Result<(), NodeReason> {
+    n1(node, options)?;
+    match n2(node, &object.selector) {
+        Err(NodeReason::SelectorFaulty) => n2_drained(node)?,
+        other => other?,
+    }
+    n3(node).and_then(|()| n4(node, options))?;
+    match n5(node) {
+        Err(NodeReason::NotProbed | NodeReason::InDoubt) | Ok(()) => {}
+        Err(reason) => return Err(reason),
+    }
+    hosting(node, address).map(|_| ()).ok_or(NodeReason::NoNetwork)
 }
 
 fn hosting(node: &Node, address: Address) -> Option<NetworkKind> {

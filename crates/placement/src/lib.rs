@@ -31,8 +31,8 @@ mod rules;
 mod service_label;
 
 pub use decision::{Decision, Outcome, ServiceOutcome};
-pub use events::event_reasons;
-pub use explain::{Explainer, Verdict};
+pub use events::{Availabilities, Availability, event_reasons};
+pub use explain::{Explainer, Verdict, lost};
 pub use placer::{Placer, Touched, decide};
 pub use plan::{Cause, Move, Subject, moves, pending};
 pub use probing::probe_targets;

@@ -35,7 +35,7 @@ pub enum Touched {
     EgressIp(EgressIpName),
     /// The EgressService, the Service or the endpoints of this name.
     Service(ServiceKey),
-    /// The CloudPrivateIPConfig of this address.
+    /// The CloudPrivateIPConfig of this address, or what the cloud has refused of it.
     Cloud(Address),
     /// What is remembered of this address' departure from a node.
     Departed(Address),
@@ -61,6 +61,8 @@ pub struct Placer {
     contested: FxHashSet<Address>,
     /// Holders of a contested address that lost their node and found no other in this decision: they hold no more (A3).
     let_go: FxHashSet<(ObjectId, Address)>,
+    /// Whose outcomes were written into the decision last time.
+    told: Vec<EgressIpName>,
     decision: Decision,
 }
 
@@ -89,6 +91,7 @@ impl Placer {
             open: FxHashSet::default(),
             contested: FxHashSet::default(),
             let_go: FxHashSet::default(),
+            told: Vec::new(),
             decision: Decision::default(),
         };
         // Selectors first: a node is then filed once, under all keys that matter.
@@ -101,7 +104,7 @@ impl Placer {
         for name in snapshot.nodes.keys() {
             placer.update_node(snapshot, name);
         }
-        for address in snapshot.cloud.keys() {
+        for address in snapshot.cloud.keys().chain(snapshot.refused.iter().map(|(address, _)| address)) {
             placer.mark_cloud(snapshot, *address);
         }
         for (address, _) in &snapshot.departed {
@@ -144,6 +147,7 @@ impl Placer {
             }
         }
         changed.extend(&self.open);
+        self.told.clear();
         for id in changed {
             self.tell(id);
         }
@@ -189,6 +193,13 @@ impl Placer {
     #[must_use]
     pub fn decision(&self) -> &Decision {
         &self.decision
+    }
+
+    /// The EgressIPs that the last [`Placer::decide`] looked at: for every other that is there the outcome, and the
+    /// reasons for it, are those of the decision before.
+    #[must_use]
+    pub fn told(&self) -> &[EgressIpName] {
+        &self.told
     }
 
     /// How many (selector, label set) pairs were evaluated so far: what an update cost in matching.
@@ -263,6 +274,7 @@ impl Placer {
             };
             (address.address, outcome)
         });
+        self.told.push(slot.name.clone());
         self.decision.egress_ips.insert(slot.name.clone(), outcomes.collect());
     }
 
@@ -391,6 +403,11 @@ impl Placer {
             } else if config.state == CloudState::Refused {
                 self.refused.insert((address, node));
             }
+        }
+        // The set is small: what is cooling down.
+        for (_, node) in snapshot.refused.iter().filter(|(refused, _)| *refused == address) {
+            let node = self.nodes.id(node);
+            self.refused.insert((address, node));
         }
     }
 

@@ -25,6 +25,8 @@ pub enum NodeReason {
     Unreachable,
     /// N5: no probe has ended yet; nothing new is placed here.
     NotProbed,
+    /// N5: the node fell silent together with most others; nothing new is placed here until that is confirmed.
+    InDoubt,
     /// N6: the address is in none of the node's networks.
     NoNetwork,
     /// N6: the node has the address in its primary network, but another candidate has it in a secondary one.
@@ -53,7 +55,7 @@ impl NodeReason {
             Self::SelectorMismatch(_) | Self::SelectorFaulty | Self::Drained => "N2",
             Self::NotInfrastructureReady(_) => "N3",
             Self::NotReady | Self::Cordoned => "N4",
-            Self::Unreachable | Self::NotProbed => "N5",
+            Self::Unreachable | Self::NotProbed | Self::InDoubt => "N5",
             Self::NoNetwork | Self::SecondaryPreferred => "N6",
             Self::CapacityFull { .. } => "N7",
             Self::CoLocated(_) => "N8",
@@ -75,6 +77,7 @@ impl NodeReason {
             Self::Cordoned => "Cordoned",
             Self::Unreachable => "Unreachable",
             Self::NotProbed => "NotProbed",
+            Self::InDoubt => "InDoubt",
             Self::NoNetwork => "NoNetwork",
             Self::SecondaryPreferred => "SecondaryPreferred",
             Self::CapacityFull { .. } => "CapacityFull",
@@ -97,6 +100,9 @@ impl fmt::Display for NodeReason {
             Self::Cordoned => f.write_str("the node is cordoned"),
             Self::Unreachable => f.write_str("the node does not answer probes"),
             Self::NotProbed => f.write_str("the node has not answered its first probe yet"),
+            Self::InDoubt => {
+                f.write_str("the node is silent, but so are most others at once: nothing is concluded from it")
+            }
             Self::NoNetwork => f.write_str("the address is in none of the node's networks"),
             Self::SecondaryPreferred => f.write_str("another candidate has the address in a secondary network"),
             Self::CapacityFull { limit, family: None } => write!(f, "the node holds all {limit} addresses it may"),

@@ -47,6 +47,7 @@ pub(crate) fn n5(node: &Node) -> Result<(), NodeReason> {
         Reachability::Reachable => Ok(()),
         Reachability::Unreachable => Err(NodeReason::Unreachable),
         Reachability::NotProbed => Err(NodeReason::NotProbed),
+        Reachability::InDoubt => Err(NodeReason::InDoubt),
     }
 }
 
@@ -55,7 +56,7 @@ pub(crate) fn n5(node: &Node) -> Result<(), NodeReason> {
 pub(crate) enum Gate {
     /// It keeps what it has and takes more.
     Open,
-    /// It keeps what it has and takes nothing new: not yet probed.
+    /// It keeps what it has and takes nothing new: not yet probed, or its silence is in doubt.
     Waiting,
     /// It holds nothing.
     Closed,
@@ -66,16 +67,22 @@ pub(crate) fn gate(node: &Node, options: &Options) -> Gate {
     let firm = n1(node, options).and(n2_drained(node)).and(n3(node)).and(n4(node, options));
     match (firm, node.reachability) {
         (Err(_), _) | (_, Reachability::Unreachable) => Gate::Closed,
-        (Ok(()), Reachability::NotProbed) => Gate::Waiting,
+        (Ok(()), Reachability::NotProbed | Reachability::InDoubt) => Gate::Waiting,
         (Ok(()), Reachability::Reachable) => Gate::Open,
     }
 }
 
-/// S4 without selector and endpoints: what makes a node unfit to host any service. Never probed counts as reachable.
+/// S4 without selector and endpoints: what makes a node unfit to host any service. Never probed counts as reachable; a
+/// node whose silence is in doubt keeps what it hosts ([`takes_services`] says whether it takes more).
 pub(crate) fn unfit_for_services(node: &Node, options: &Options) -> Option<NodeReason> {
     let reachable = match node.reachability {
         Reachability::Unreachable => Err(NodeReason::Unreachable),
-        Reachability::Reachable | Reachability::NotProbed => Ok(()),
+        Reachability::Reachable | Reachability::NotProbed | Reachability::InDoubt => Ok(()),
     };
     n1(node, options).and(n2_drained(node)).and(n4(node, options)).and(reachable).err()
+}
+
+/// S4 for a service that is not on the node yet.
+pub(crate) fn takes_services(node: &Node) -> Result<(), NodeReason> {
+    if node.reachability == Reachability::InDoubt { Err(NodeReason::InDoubt) } else { Ok(()) }
 }

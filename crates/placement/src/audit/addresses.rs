@@ -155,8 +155,10 @@ fn could_take<'a>(
     let secondary = candidates.iter().any(|node| in_primary(node, address) == Some(false));
     let refused = |node: &NodeName| {
         let config = snapshot.cloud.get(&address).filter(|_| snapshot.options.platform == Platform::Cloud);
-        config
-            .is_some_and(|config| config.state == CloudState::Refused && config.owner.is_some() && config.node == *node)
+        snapshot.refused.contains(&(address, node.clone()))
+            || config.is_some_and(|config| {
+                config.state == CloudState::Refused && config.owner.is_some() && config.node == *node
+            })
     };
     let free = candidates.iter().find(|node| {
         let full = usage.get(&node.name).map_or(&[][..], Vec::as_slice);

@@ -95,7 +95,8 @@ pub(super) fn host_or_reason(snapshot: &Snapshot, state: &State) -> Vec<Finding>
         }
         let able = || {
             let compiled = object.selector.compiled().is_some();
-            let fit = |node: &&Node| compiled && unfit(snapshot, object, node).is_none();
+            let electable = |node: &Node| node.reachability != Reachability::InDoubt;
+            let fit = |node: &&Node| compiled && electable(node) && unfit(snapshot, object, node).is_none();
             snapshot.nodes.values().find(fit).map(|node| node.name.clone())
         };
         let able = if object.source_ip_by == SourceIpBy::Network { Some(NodeName::from("ALL")) } else { able() };

@@ -89,6 +89,7 @@ pub(super) fn reachability() -> impl Strategy<Value = Reachability> + Clone {
         6 => Just(Reachability::Reachable),
         1 => Just(Reachability::NotProbed),
         1 => Just(Reachability::Unreachable),
+        1 => Just(Reachability::InDoubt),
     ]
 }
 

@@ -8,8 +8,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("egret-core", &[]),
     ("egret-api", &["egret-core"]),
     ("egret-placement", &["egret-core"]),
-    ("egret-testkit", &["egret-core", "egret-api", "egret-placement"]),
-    ("egret-cli", &["egret-core", "egret-api", "egret-placement"]),
+    ("egret-brain", &["egret-core", "egret-api", "egret-placement"]),
+    ("egret-controller", &["egret-core", "egret-api", "egret-placement", "egret-brain"]),
+    ("egret-testkit", &["egret-core", "egret-api", "egret-placement", "egret-brain", "egret-controller"]),
+    ("egret-cli", &["egret-core", "egret-api", "egret-placement", "egret-brain", "egret-controller"]),
 ];
 
 /// A dependency from one crate of the workspace on another.

@@ -1,0 +1,315 @@
+//! What probes have told, and whether to believe it.
+//!
+//! That many nodes fall silent at once is probably the prober's own fault, so nothing is concluded from it: the nodes
+//! keep what they hold and take nothing new, until the silence is confirmed (they turn NotReady and are probed no more),
+//! the share falls, or the operator says that it is real.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use egret_core::{NodeName, Reachability};
+
+use crate::{Answer, config::MassSilence};
+
+/// Who answered within this time counts as having been alive.
+const ALIVE_FOR: Duration = Duration::from_mins(1);
+/// In a large cluster a node's next probe is seconds away. What was reported within this time is a sample of the whole:
+/// a time-out of a second and the shortest interval of probes.
+const SAMPLE: Duration = Duration::from_millis(1500);
+
+/// Many nodes fell silent at once, and nothing is concluded from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Silence {
+    /// Counts up from 1 within one leadership; the operator accepts this one by its number.
+    pub number: u64,
+    /// When it began: a value of [`crate::Now::elapsed`].
+    pub since: Duration,
+    /// The nodes that keep what they hold because of it.
+    pub nodes: BTreeSet<NodeName>,
+    /// How many targets it was judged by.
+    pub targets: usize,
+}
+
+/// What is known of one target.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    /// How its last probe ended; `None` before the first.
+    alive: Option<bool>,
+    /// Its probe takes long.
+    late: bool,
+    /// When it last answered, or was seen to hold something by whoever led before.
+    answered: Option<Duration>,
+    /// When anything was last reported.
+    reported: Option<Duration>,
+    /// It has been given up: the silence counted.
+    lost: bool,
+}
+
+impl Known {
+    fn silent(&self) -> bool {
+        self.late || self.alive == Some(false)
+    }
+}
+
+/// What probes have told.
+#[derive(Debug)]
+pub(crate) struct Reach {
+    config: MassSilence,
+    known: BTreeMap<NodeName, Known>,
+    /// Targets without an address to probe.
+    nowhere: BTreeSet<NodeName>,
+    silence: Option<Silence>,
+    number: u64,
+    accepted: Option<u64>,
+    /// How often a node that had answered was given up.
+    pub(crate) losses: u64,
+}
+
+impl Reach {
+    pub(crate) fn new(config: MassSilence) -> Self {
+        Self {
+            config,
+            known: BTreeMap::new(),
+            nowhere: BTreeSet::new(),
+            silence: None,
+            number: 0,
+            accepted: None,
+            losses: 0,
+        }
+    }
+
+    pub(crate) fn silence(&self) -> Option<&Silence> {
+        self.silence.as_ref()
+    }
+
+    pub(crate) fn accept(&mut self, number: u64) {
+        self.accepted = Some(number);
+    }
+
+    /// Forgets what an earlier leadership knew. The `hosts` hold something, so somebody saw them alive: if most of them
+    /// are silent from the start, that is mass silence too.
+    pub(crate) fn restart<'a>(&mut self, hosts: impl Iterator<Item = &'a NodeName>, now: Duration) {
+        *self = Self { losses: self.losses, ..Self::new(self.config) };
+        for host in hosts {
+            self.known.entry(host.clone()).or_default().answered = Some(now);
+        }
+    }
+
+    /// These are probed from now on, and `nowhere` would be if there were an address. Whoever is no target any more is
+    /// forgotten.
+    pub(crate) fn retarget<'a>(
+        &mut self,
+        targets: &BTreeMap<NodeName, impl Sized>,
+        nowhere: impl Iterator<Item = &'a NodeName>,
+    ) {
+        self.nowhere = nowhere.cloned().collect();
+        self.known.retain(|node, _| targets.contains_key(node));
+        for node in targets.keys() {
+            if !self.known.contains_key(node) {
+                self.known.insert(node.clone(), Known::default());
+            }
+        }
+    }
+
+    pub(crate) fn probed(&mut self, node: &NodeName, answer: Answer, now: Duration) {
+        let Some(known) = self.known.get_mut(node) else { return };
+        known.reported = Some(now);
+        known.late = answer == Answer::Late;
+        match answer {
+            Answer::Alive => *known = Known { alive: Some(true), answered: Some(now), lost: false, ..*known },
+            Answer::Silent => known.alive = Some(false),
+            Answer::Late => {}
+        }
+    }
+
+    /// Judges what has come in: whether silence is mass silence, and whom to give up.
+    pub(crate) fn judge(&mut self, now: Duration) {
+        let (mass, targets) = self.mass(now);
+        let accepted = |number: u64| self.accepted == Some(number);
+        let held = match &self.silence {
+            Some(silence) => mass && !accepted(silence.number),
+            None => mass && !self.settled(),
+        };
+        if held {
+            let silence = self.silence.get_or_insert_with(|| {
+                self.number += 1;
+                Silence { number: self.number, since: now, nodes: BTreeSet::new(), targets }
+            });
+            let known = &self.known;
+            silence.nodes.retain(|node| known.get(node).is_some_and(Known::silent));
+            let doubtful = known.iter().filter(|(_, known)| known.silent() && !known.lost && known.answered.is_some());
+            silence.nodes.extend(doubtful.map(|(node, _)| node.clone()));
+            silence.targets = silence.targets.max(targets);
+        } else {
+            self.silence = None;
+        }
+        let in_doubt = |node: &NodeName| self.silence.as_ref().is_some_and(|silence| silence.nodes.contains(node));
+        for (node, known) in &mut self.known {
+            if known.alive == Some(false) && !known.lost && !in_doubt(node) {
+                known.lost = true;
+                self.losses += u64::from(known.answered.is_some());
+            }
+        }
+    }
+
+    /// Whether so many of those that were alive are silent that something else must be wrong; and how many were asked.
+    fn mass(&self, now: Duration) -> (bool, usize) {
+        let held = |node: &NodeName| self.silence.as_ref().is_some_and(|silence| silence.nodes.contains(node));
+        let recent = |at: Option<Duration>, within: Duration| at.is_some_and(|at| at + within >= now);
+        let alive = |(node, known): &(&NodeName, &Known)| recent(known.answered, ALIVE_FOR) || held(node);
+        let share = |targets: &[&Known]| {
+            let silent = targets.iter().filter(|known| known.silent()).count();
+            targets.len() >= self.config.least && silent * 100 > targets.len() * usize::from(self.config.percent)
+        };
+        let all: Vec<&Known> = self.known.iter().filter(alive).map(|(_, known)| known).collect();
+        let sample: Vec<&Known> = all.iter().filter(|known| recent(known.reported, SAMPLE)).copied().collect();
+        (share(&all) || share(&sample), all.len())
+    }
+
+    /// Whether the silent ones were all given up already: then there is nothing left to hold.
+    fn settled(&self) -> bool {
+        self.known.values().all(|known| !known.silent() || known.lost || known.answered.is_none())
+    }
+
+    /// What a node counts as.
+    pub(crate) fn of(&self, node: &NodeName) -> Reachability {
+        if self.nowhere.contains(node) {
+            return Reachability::Unreachable;
+        }
+        let Some(known) = self.known.get(node) else { return Reachability::NotProbed };
+        if known.lost {
+            return Reachability::Unreachable;
+        }
+        match (known.alive, self.silence.as_ref().is_some_and(|silence| silence.nodes.contains(node))) {
+            (_, true) => Reachability::InDoubt,
+            (Some(true), false) => Reachability::Reachable,
+            (None | Some(false), false) => Reachability::NotProbed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(i: usize) -> NodeName {
+        format!("n{i}").as_str().into()
+    }
+
+    fn at(milliseconds: u64) -> Duration {
+        Duration::from_millis(milliseconds)
+    }
+
+    fn reach(nodes: usize) -> Reach {
+        let mut reach = Reach::new(MassSilence::default());
+        reach.retarget(&(0..nodes).map(|i| (name(i), ())).collect(), [].iter());
+        reach
+    }
+
+    fn all(reach: &mut Reach, nodes: std::ops::Range<usize>, answer: Answer, now: Duration) {
+        for i in nodes {
+            reach.probed(&name(i), answer, now);
+        }
+        reach.judge(now);
+    }
+
+    fn count(reach: &Reach, nodes: usize, what: Reachability) -> usize {
+        (0..nodes).filter(|i| reach.of(&name(*i)) == what).count()
+    }
+
+    #[test]
+    fn a_few_silent_nodes_are_given_up_at_once() {
+        let mut reach = reach(10);
+        assert_eq!(count(&reach, 10, Reachability::NotProbed), 10);
+        all(&mut reach, 0..10, Answer::Alive, at(0));
+        all(&mut reach, 0..5, Answer::Silent, at(1000));
+        assert_eq!(count(&reach, 10, Reachability::Unreachable), 5, "50 % is not more than 55 %");
+        assert!(reach.silence().is_none());
+        assert_eq!(reach.losses, 5);
+    }
+
+    #[test]
+    fn most_silent_at_once_are_in_doubt_until_the_share_falls() {
+        let mut reach = reach(10);
+        all(&mut reach, 0..10, Answer::Alive, at(0));
+        all(&mut reach, 0..6, Answer::Silent, at(1000));
+        assert_eq!(count(&reach, 10, Reachability::InDoubt), 6);
+        // Long after the last answer they are still the same six.
+        all(&mut reach, 6..10, Answer::Alive, at(90_000));
+        assert_eq!(count(&reach, 10, Reachability::InDoubt), 6);
+        // One answers: five of ten are few enough to be true.
+        all(&mut reach, 0..1, Answer::Alive, at(91_000));
+        assert_eq!(count(&reach, 10, Reachability::Unreachable), 5);
+    }
+
+    #[test]
+    fn the_first_to_time_out_is_held_because_the_others_are_late() {
+        let mut reach = reach(10);
+        all(&mut reach, 0..10, Answer::Alive, at(0));
+        all(&mut reach, 0..6, Answer::Late, at(600));
+        assert_eq!(count(&reach, 10, Reachability::Reachable), 4, "late is not silent, but it counts for the share");
+        all(&mut reach, 0..1, Answer::Silent, at(1000));
+        assert_eq!(reach.of(&name(0)), Reachability::InDoubt);
+        all(&mut reach, 1..6, Answer::Alive, at(1100));
+        assert_eq!(reach.of(&name(0)), Reachability::Unreachable, "it was only slow for the others");
+    }
+
+    #[test]
+    fn in_a_large_cluster_the_first_reports_of_an_outage_are_enough() {
+        let mut reach = reach(5000);
+        for tenth in 0..10 {
+            all(&mut reach, tenth * 500..(tenth + 1) * 500, Answer::Alive, at(tenth as u64 * 330));
+        }
+        // All fall silent; a tenth of the next round has reported, the rest is not asked yet.
+        all(&mut reach, 0..500, Answer::Silent, at(6000));
+        assert_eq!(count(&reach, 500, Reachability::InDoubt), 500);
+    }
+
+    #[test]
+    fn who_was_given_up_before_stays_given_up() {
+        let mut reach = reach(10);
+        all(&mut reach, 0..10, Answer::Alive, at(0));
+        all(&mut reach, 0..1, Answer::Silent, at(1000));
+        all(&mut reach, 1..7, Answer::Silent, at(2000));
+        assert_eq!(reach.of(&name(0)), Reachability::Unreachable);
+        assert_eq!(count(&reach, 10, Reachability::InDoubt), 6);
+    }
+
+    #[test]
+    fn the_operator_accepts_one_silence_not_every() {
+        let mut reach = reach(10);
+        all(&mut reach, 0..10, Answer::Alive, at(0));
+        all(&mut reach, 0..6, Answer::Silent, at(1000));
+        reach.accept(7);
+        reach.judge(at(1001));
+        assert_eq!(count(&reach, 10, Reachability::InDoubt), 6, "another number");
+        reach.accept(1);
+        reach.judge(at(1002));
+        assert_eq!(count(&reach, 10, Reachability::Unreachable), 6);
+        all(&mut reach, 0..10, Answer::Alive, at(2000));
+        all(&mut reach, 0..6, Answer::Silent, at(3000));
+        assert_eq!(count(&reach, 10, Reachability::InDoubt), 6, "the next one has the number 2");
+        assert_eq!(reach.silence().unwrap().number, 2);
+    }
+
+    #[test]
+    fn hosts_that_are_silent_from_the_start_are_mass_silence_too() {
+        let mut reach = Reach::new(MassSilence::default());
+        let hosts: Vec<NodeName> = (0..6).map(name).collect();
+        reach.restart(hosts.iter(), at(0));
+        reach.retarget(&(0..6).map(|i| (name(i), ())).collect(), [].iter());
+        all(&mut reach, 0..6, Answer::Silent, at(1000));
+        assert_eq!(count(&reach, 6, Reachability::InDoubt), 6);
+    }
+
+    #[test]
+    fn a_node_without_an_address_to_probe_is_unreachable_and_one_that_is_no_target_is_not_probed() {
+        let mut reach = reach(1);
+        reach.retarget(&BTreeMap::from([(name(1), ())]), [name(2)].iter());
+        assert_eq!(reach.of(&name(2)), Reachability::Unreachable);
+        assert_eq!(reach.of(&name(0)), Reachability::NotProbed);
+        reach.probed(&name(0), Answer::Silent, at(0));
+        reach.judge(at(0));
+        assert_eq!(reach.of(&name(0)), Reachability::NotProbed, "an answer that comes after the target has gone");
+    }
+}
