@@ -9,7 +9,7 @@ use egret_core::{Address, EgressIpName, NodeName, RecordedItem};
 use egret_placement::{Availabilities, Availability, Outcome, Touched, lost};
 use serde_json::{Value, json};
 
-use crate::brain::Brain;
+use crate::brain::{Brain, Pruned};
 use crate::condition::Condition;
 use crate::egress_ip::{Entry, Status};
 use crate::meta::escaped;
@@ -94,6 +94,9 @@ impl Brain {
                 output.writes.push(Write { id, object: key, action });
             }
         }
+        if let Some(pruned) = &mut self.pruned {
+            pruned.trial = false;
+        }
     }
 
     /// What the nodes can do for each object that has an address without a node.
@@ -162,8 +165,8 @@ impl Brain {
         let entry = self.egress_ips.get(name)?;
         let same_items = entry.says(&status.items) && entry.has_status;
         let same_condition = entry.condition().is_some_and(|condition| condition.says(&status.condition));
-        let trial = self.conditions_pruned.is_none_or(|until| until <= now.elapsed);
-        let write_status = !same_items || (!same_condition && trial);
+        let taken = self.pruned.is_none_or(|pruned| pruned.trial);
+        let write_status = !same_items || (!same_condition && taken);
         let mark = self.mark_for(name, now.elapsed);
         let entry = self.egress_ips.get(name)?;
         let mut operations = vec![entry.meta.test()];
@@ -175,9 +178,8 @@ impl Brain {
             operations.push(
                 json!({ "op": if entry.has_status { "replace" } else { "add" }, "path": "/status", "value": value }),
             );
-            if !same_condition && let Some(until) = &mut self.conditions_pruned {
-                // One object tries for all.
-                *until = now.elapsed + self.config.retrial;
+            if let Some(pruned) = &mut self.pruned {
+                pruned.trial &= same_condition;
             }
         }
         (operations.len() > 1).then_some(Action::Patch { subresource: None, operations })
@@ -211,11 +213,12 @@ impl Brain {
                 let kept =
                     object["status"]["conditions"].as_array().is_some_and(|list| list.iter().any(Condition::is_ours));
                 if kept {
-                    self.conditions_pruned = None;
+                    if self.pruned.take().is_some() {
+                        self.dirty.extend(self.snapshot.egress_ips.keys().cloned());
+                    }
                 } else if wrote && object["status"].is_object() {
                     // What an old definition does not know it drops; written again it would be dropped again.
-                    let until = now + self.config.retrial;
-                    self.conditions_pruned = Some(self.conditions_pruned.unwrap_or(until).max(until));
+                    self.pruned = Some(Pruned { until: now + self.config.retrial, trial: false });
                 }
                 if object["metadata"]["annotations"][egress_ip_mark::KEY].is_string() {
                     entry.mark_denied = None;

@@ -62,9 +62,18 @@ pub struct Brain {
     pub(crate) dirty_addresses: BTreeSet<Address>,
     pub(crate) services_dirty: bool,
     pub(crate) dirty_nodes: BTreeSet<NodeName>,
-    /// The API server drops conditions; one object tries again after this moment.
-    pub(crate) conditions_pruned: Option<Duration>,
+    /// The API server drops conditions, so they are not written.
+    pub(crate) pruned: Option<Pruned>,
     pub(crate) counters: Counters,
+}
+
+/// The API server drops what its old definition of a kind does not know.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pruned {
+    /// Until then it is not tried again.
+    pub(crate) until: Duration,
+    /// In this pass one object tries for all.
+    pub(crate) trial: bool,
 }
 
 /// What only ever grows.
@@ -107,7 +116,7 @@ impl Brain {
             dirty_addresses: BTreeSet::new(),
             services_dirty: true,
             dirty_nodes: BTreeSet::new(),
-            conditions_pruned: None,
+            pruned: None,
             counters: Counters::default(),
             config,
         }
@@ -148,6 +157,17 @@ impl Brain {
             Input::Leading(leading) => self.lead(leading, now.elapsed),
             Input::SilenceAccepted(number) => self.reach.accept(number),
         }
+        if !self.leading {
+            // Whoever comes to lead looks at everything; until then nothing piles up.
+            self.forget_changes();
+        }
+    }
+
+    fn forget_changes(&mut self) {
+        self.touched.clear();
+        self.dirty.clear();
+        self.dirty_addresses.clear();
+        self.dirty_nodes.clear();
     }
 
     /// Decides about everything that has come in, and says what is to be done. Nothing, before every kind has been
@@ -200,14 +220,22 @@ impl Brain {
         self.snapshot.departed.clear();
         let items = self.snapshot.egress_ips.values().flat_map(|object| &object.recorded).map(|item| &item.node);
         self.reach.restart(items, now);
-        self.touched.clear();
-        self.dirty = self.egress_ips.keys().cloned().collect();
-        self.dirty_addresses = self.cloud.keys().copied().collect();
+        self.forget_changes();
+        self.dirty.extend(self.egress_ips.keys().cloned());
+        self.dirty_addresses.extend(self.cloud.keys());
+        self.dirty_nodes.extend(self.nodes.keys().cloned());
         (self.services_dirty, self.targets_stale) = (true, true);
     }
 
-    /// What rested after a refusal may be asked for again.
+    /// What rested after a refusal may be tried again.
     fn end_rests(&mut self, now: Duration) {
+        if self.pruned.is_some_and(|pruned| pruned.until <= now) {
+            self.pruned = Some(Pruned { until: now + self.config.retrial, trial: true });
+            self.dirty.extend(self.egress_ips.keys().cloned());
+        }
+        let over = |entry: &egress_ip::Entry| entry.mark_denied.is_some_and(|(until, _)| until <= now);
+        let marks = self.egress_ips.iter().filter(|(name, entry)| over(entry) && !self.marks.holds(name));
+        self.dirty.extend(marks.map(|(name, _)| name.clone()));
         let resting: BTreeSet<_> = self.cool_downs.resting(now).map(|(pair, _)| pair.clone()).collect();
         let changed: Vec<Address> =
             resting.symmetric_difference(&self.snapshot.refused).map(|(address, _)| *address).collect();
@@ -255,6 +283,9 @@ impl Brain {
     }
 
     fn decide(&mut self) {
+        if self.touched.is_empty() && self.placer.is_some() {
+            return;
+        }
         let touched = std::mem::take(&mut self.touched);
         match &mut self.placer {
             Some(placer) => placer.update(&self.snapshot, &touched),
@@ -312,8 +343,9 @@ impl Brain {
 
     /// When something is due though nothing comes in.
     fn wake(&self, now: Duration) -> Option<Duration> {
-        let soon = (!self.touched.is_empty()).then_some(now);
-        let pruned = self.conditions_pruned.filter(|until| *until > now);
+        let departed = self.touched.iter().any(|touched| matches!(touched, Touched::Departed(_)));
+        let soon = departed.then_some(now);
+        let pruned = self.pruned.map(|pruned| pruned.until).filter(|until| *until > now);
         let marks = self.egress_ips.values().filter_map(|entry| entry.mark_denied).map(|(until, _)| until);
         let marks = marks.filter(|until| *until > now).min();
         [soon, self.flights.wake(now), self.cool_downs.wake(now), pruned, marks].into_iter().flatten().min()
