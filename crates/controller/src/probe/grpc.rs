@@ -29,10 +29,6 @@ const SERVING: u64 = 1;
 /// More than this is no health answer. The answer has seven bytes.
 const LONGEST: usize = 1024;
 
-/// What the peer may send on a session before it is asked to wait: hundreds of answers. It bounds what a broken peer can
-/// make us remember.
-const WINDOW: u32 = 64 * 1024;
-
 /// Why a session gave no answer.
 #[derive(Debug, thiserror::Error)]
 enum SessionError {
@@ -135,9 +131,8 @@ async fn handshake<T>(stream: T) -> Result<(SendRequest<Bytes>, WhileHeld), h2::
 where
     T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let mut builder = h2::client::Builder::new();
-    builder.enable_push(false).initial_window_size(WINDOW).initial_connection_window_size(WINDOW);
-    let (sender, connection) = builder.handshake(stream).await?;
+    // The windows that HTTP/2 begins with (64 KiB) are enough, and bound what a broken peer can make us remember.
+    let (sender, connection) = h2::client::Builder::new().enable_push(false).handshake(stream).await?;
     let driver = WhileHeld::spawn(async move {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "health session ended");
