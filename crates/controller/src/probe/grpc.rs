@@ -8,8 +8,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use bytes::Bytes;
-use h2::client::SendRequest;
 use h2::RecvStream;
+use h2::client::SendRequest;
 use http::header::{CONTENT_TYPE, HeaderValue, TE, USER_AGENT};
 use http::{HeaderMap, Method, Request, StatusCode, Version};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -145,7 +145,8 @@ fn request(scheme: &str, socket: SocketAddr, timeout: Duration) -> Request<()> {
     let mut request = Request::new(());
     *request.method_mut() = Method::POST;
     *request.version_mut() = Version::HTTP_2;
-    *request.uri_mut() = format!("{scheme}://{socket}/grpc.health.v1.Health/Check").parse().expect("an address is legal");
+    *request.uri_mut() =
+        format!("{scheme}://{socket}/grpc.health.v1.Health/Check").parse().expect("an address is legal");
     let headers = request.headers_mut();
     headers.insert(TE, HeaderValue::from_static("trailers"));
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
@@ -228,46 +229,4 @@ fn varint(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_request_names_the_service() {
-        assert_eq!(REQUEST.len(), 5 + 19);
-        assert_eq!(usize::from(REQUEST[4]), REQUEST.len() - 5);
-        assert_eq!(&REQUEST[7..], b"Service_Egress_IP");
-    }
-
-    #[test]
-    fn the_status_is_read_from_a_message_of_any_legal_form() {
-        assert_eq!(serving_status(b"\0\0\0\0\x02\x08\x01"), Some(SERVING));
-        assert_eq!(serving_status(b"\0\0\0\0\x02\x08\x02"), Some(2), "not serving");
-        assert_eq!(serving_status(b"\0\0\0\0\0"), Some(0), "unknown");
-        assert_eq!(serving_status(b"\0\0\0\0\x06\x12\x02hi\x08\x01"), Some(SERVING), "a field of a later version");
-        assert_eq!(serving_status(b"\0\0\0\0\x04\x08\x01\x08\x02"), Some(2), "the last one counts");
-        assert_eq!(serving_status(b"\0\0\0\0\x03\x08\x81\0"), Some(SERVING), "a varint longer than need be");
-    }
-
-    #[test]
-    fn what_is_no_message_is_no_answer() {
-        for broken in [
-            &b""[..],
-            b"\0\0\0\0",
-            b"\x01\0\0\0\x02\x08\x01",
-            b"\0\0\0\0\x03\x08\x01",
-            b"\0\0\0\0\x02\x08\x81",
-            b"\0\0\0\0\x02\x12\x7f",
-            b"\0\0\0\0\x02\x0b\x01",
-            b"\0\0\0\0\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
-        ] {
-            assert_eq!(serving_status(broken), None, "{broken:?}");
-        }
-    }
-
-    #[test]
-    fn ipv6_addresses_make_a_legal_request() {
-        let request = request("https", "[2001:db8::1]:9107".parse().unwrap(), Duration::from_secs(1));
-        assert_eq!(request.uri().to_string(), "https://[2001:db8::1]:9107/grpc.health.v1.Health/Check");
-        assert_eq!(request.headers()["grpc-timeout"], "1000m");
-    }
-}
+mod tests;

@@ -111,7 +111,7 @@ struct Probing {
 enum Way {
     Off,
     Tcp,
-    Grpc { port: u16, tls: Option<Tls> },
+    Grpc { port: u16, tls: Option<Box<Tls>> },
 }
 
 impl Prober {
@@ -128,7 +128,7 @@ impl Prober {
         let way = match options.port.unwrap_or(0) {
             _ if options.total_timeout.is_zero() => Way::Off,
             0 => Way::Tcp,
-            port => Way::Grpc { port, tls: options.tls.map(Tls::load).transpose()? },
+            port => Way::Grpc { port, tls: options.tls.map(|files| Tls::load(files).map(Box::new)).transpose()? },
         };
         let pace = Pace::new(options.interval, options.most_per_second);
         let probing = Probing { way, timeout: options.total_timeout, pace, answers, observe };

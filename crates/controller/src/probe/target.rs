@@ -65,7 +65,7 @@ impl Peer {
         match &probing.way {
             Way::Off => true,
             Way::Tcp => self.ask_over_tcp(probing.timeout, begin).await,
-            Way::Grpc { port, tls } => self.ask_over_grpc(*port, tls.as_ref(), probing.timeout, begin).await,
+            Way::Grpc { port, tls } => self.ask_over_grpc(*port, tls.as_deref(), probing.timeout, begin).await,
         }
     }
 

@@ -39,7 +39,10 @@ mod tests {
         let alive = |number| turned_down(&io::Error::from_raw_os_error(number));
         assert!([111, 104].into_iter().all(alive), "refused (also ICMP port-unreachable), reset");
         assert!(![113, 112, 110].into_iter().any(alive), "host unreachable, host down, timed out");
-        assert!(![24, 23, 105, 12, 99].into_iter().any(alive), "files, files of all, buffers, memory, addresses used up");
+        assert!(
+            ![24, 23, 105, 12, 99].into_iter().any(alive),
+            "files, files of all, buffers, memory, addresses used up"
+        );
         assert!(![101, 1, 13].into_iter().any(alive), "no route, forbidden here");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -183,8 +183,8 @@ fn configure(files: &TlsFiles, content: &Content) -> Result<ClientConfig, TlsErr
 }
 
 /// At least one certificate.
-fn certificates(path: &PathBuf, content: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let pem = |source| TlsError::Pem { path: path.clone(), source };
+fn certificates(path: &Path, content: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let pem = |source| TlsError::Pem { path: path.to_path_buf(), source };
     let found = CertificateDer::pem_slice_iter(content).collect::<Result<Vec<_>, _>>().map_err(pem)?;
     if found.is_empty() { Err(pem(pem::Error::NoItemsFound)) } else { Ok(found) }
 }

@@ -30,17 +30,17 @@ impl Authority {
     }
 
     pub(crate) fn issue(&self, name: &str) -> Issued {
-        self.issue_with(CertificateParams::new([name.to_owned()]).unwrap())
+        self.issue_with(&CertificateParams::new([name.to_owned()]).unwrap())
     }
 
     pub(crate) fn issue_expired(&self, name: &str) -> Issued {
         let mut params = CertificateParams::new([name.to_owned()]).unwrap();
         params.not_before = date_time_ymd(2020, 1, 1);
         params.not_after = date_time_ymd(2020, 12, 31);
-        self.issue_with(params)
+        self.issue_with(&params)
     }
 
-    fn issue_with(&self, params: CertificateParams) -> Issued {
+    fn issue_with(&self, params: &CertificateParams) -> Issued {
         let key = KeyPair::generate().unwrap();
         let cert = params.signed_by(&key, &self.0).unwrap();
         Issued { cert: cert.pem(), key: key.serialize_pem() }

@@ -4,8 +4,8 @@
 //! A namespace needs root, or the right to make user namespaces, and the tools `unshare`, `ip` and `nft`. Without them
 //! the tests say that they are skipped; with `CI` set they fail.
 
-// A skipped test has nowhere else to say so.
-#![allow(clippy::print_stderr)]
+// All of it is tests, and a skipped one has nowhere else to say so.
+#![allow(clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
 /// `#[test]` functions that run in a namespace of their own.
 macro_rules! alone {

@@ -16,7 +16,7 @@ pub(crate) fn alone(path: &str, body: impl Future<Output = ()>) {
     if env::var_os(INSIDE).is_some() {
         prepare();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let limited = async { tokio::time::timeout(Duration::from_secs(60), body).await };
+        let limited = async { tokio::time::timeout(Duration::from_mins(1), body).await };
         runtime.block_on(limited).expect("the test ends within a minute");
         // What still waits for a peer is not waited for.
         return runtime.shutdown_background();
@@ -28,7 +28,7 @@ pub(crate) fn alone(path: &str, body: impl Future<Output = ()>) {
     // The name as the test runner knows it is without the crate.
     let (_, name) = path.split_once("::").unwrap();
     let output = Command::new("unshare")
-        .args(*unshare)
+        .args(unshare)
         .args(["--fork", "--kill-child"])
         .arg(env::current_exe().unwrap())
         .args([name, "--exact", "--nocapture", "--test-threads=1"])
@@ -42,9 +42,9 @@ pub(crate) fn alone(path: &str, body: impl Future<Output = ()>) {
 }
 
 /// How to make a namespace here, if that is possible.
-fn permitted() -> &'static Option<&'static [&'static str]> {
+fn permitted() -> Option<&'static [&'static str]> {
     static PERMITTED: OnceLock<Option<&[&str]>> = OnceLock::new();
-    PERMITTED.get_or_init(|| {
+    *PERMITTED.get_or_init(|| {
         let ways: [&'static [&'static str]; 2] = [&["--net"], &["--net", "--user", "--map-root-user"]];
         ways.into_iter().find(|way| {
             let try_out = "ip link set lo up && nft add table inet wire";

@@ -47,8 +47,8 @@ impl Peer {
         Self::start(&[address.parse().unwrap()], says, None)
     }
 
-    pub(crate) fn secure(address: &str, tls: ServerTlsConfig) -> Self {
-        Self::start(&[address.parse().unwrap()], SERVING, Some(&tls))
+    pub(crate) fn secure(address: &str, tls: &ServerTlsConfig) -> Self {
+        Self::start(&[address.parse().unwrap()], SERVING, Some(tls))
     }
 
     /// One server at many addresses. It listens when this returns.
@@ -56,11 +56,8 @@ impl Peer {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).thread_name("peer").enable_all().build();
         let runtime = runtime.unwrap();
-        let shared = Arc::new(Shared {
-            says: Mutex::new(says),
-            checks: AtomicUsize::new(0),
-            accepted: AtomicUsize::new(0),
-        });
+        let shared =
+            Arc::new(Shared { says: Mutex::new(says), checks: AtomicUsize::new(0), accepted: AtomicUsize::new(0) });
         for &address in addresses {
             let listener = listen(address, PORT);
             let mut server = Server::builder();

@@ -8,7 +8,7 @@ use crate::peer::{Peer, SERVING, eventually};
 use crate::watcher::{NEVER, PORT, Watcher, grpc};
 
 /// How many connections to the health servers stand.
-fn sessions() -> usize {
+pub(crate) fn sessions() -> usize {
     // State 01 is established; the third field is the remote address.
     let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
     let port = format!(":{PORT:04X}");

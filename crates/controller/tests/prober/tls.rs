@@ -15,10 +15,10 @@ alone! {
         let (ours, other) = (Authority::new(), Authority::new());
         let files = Files::new(&ours);
         let _peers = [
-            Peer::secure("127.1.0.1", ours.issue(NAME).server()),
-            Peer::secure("127.1.0.2", other.issue(NAME).server()),
-            Peer::secure("127.1.0.3", ours.issue_expired(NAME).server()),
-            Peer::secure("127.1.0.4", ours.issue("somebody-else").server()),
+            Peer::secure("127.1.0.1", &ours.issue(NAME).server()),
+            Peer::secure("127.1.0.2", &other.issue(NAME).server()),
+            Peer::secure("127.1.0.3", &ours.issue_expired(NAME).server()),
+            Peer::secure("127.1.0.4", &ours.issue("somebody-else").server()),
             Peer::plain("127.1.0.5", SERVING),
         ];
         let nodes = [
@@ -36,7 +36,7 @@ alone! {
     }
 
     async fn a_prober_in_plain_text_is_not_answered_by_a_secure_server() {
-        let _peer = Peer::secure("127.1.0.1", Authority::new().issue(NAME).server());
+        let _peer = Peer::secure("127.1.0.1", &Authority::new().issue(NAME).server());
         let mut watcher = Watcher::of(grpc(), &[("n1", "127.1.0.1")]);
         assert_eq!([watcher.end("n1").await, watcher.end("n1").await], [Silent, Silent]);
     }
@@ -45,8 +45,8 @@ alone! {
         let (old, new) = (Authority::new(), Authority::new());
         let files = Files::new(&old);
         let peers = [
-            Peer::secure("127.1.0.1", old.issue(NAME).server()),
-            Peer::secure("127.1.0.2", new.issue(NAME).server()),
+            Peer::secure("127.1.0.1", &old.issue(NAME).server()),
+            Peer::secure("127.1.0.2", &new.issue(NAME).server()),
         ];
         let mut watcher = Watcher::of(grpc_with(files.tls()), &[("old", "127.1.0.1"), ("new", "127.1.0.2")]);
         watcher.until_each(&["old", "new"], 2).await;
@@ -60,7 +60,7 @@ alone! {
         assert_eq!(peers[0].accepted(), 1);
         // But a new session is judged by the new file.
         drop(peers);
-        let _peer = Peer::secure("127.1.0.1", old.issue(NAME).server());
+        let _peer = Peer::secure("127.1.0.1", &old.issue(NAME).server());
         watcher.until("old", Silent).await;
         watcher.forget();
         watcher.until_each(&["old"], 2).await;
@@ -70,7 +70,7 @@ alone! {
     async fn while_new_files_are_no_good_the_old_ones_are_used() {
         let authority = Authority::new();
         let files = Files::new(&authority);
-        let _peers = ["127.1.0.1", "127.1.0.2"].map(|node| Peer::secure(node, authority.issue(NAME).server()));
+        let _peers = ["127.1.0.1", "127.1.0.2"].map(|node| Peer::secure(node, &authority.issue(NAME).server()));
         let mut watcher = Watcher::of(grpc_with(files.tls()), &[("n1", "127.1.0.1")]);
         watcher.until("n1", Alive).await;
         files.write("ca.crt", "half of a certifi");
@@ -84,7 +84,7 @@ alone! {
         let (authority, stranger) = (Authority::new(), Authority::new());
         let files = Files::new(&authority);
         files.write_client(&stranger.issue("prober"));
-        let _peer = Peer::secure("127.1.0.1", authority.issue(NAME).server_for(&authority));
+        let _peer = Peer::secure("127.1.0.1", &authority.issue(NAME).server_for(&authority));
         let mut without = Watcher::of(grpc_with(files.tls()), &[("n1", "127.1.0.1")]);
         assert_eq!(without.end("n1").await, Silent, "it has none to show");
         let mut with = Watcher::of(grpc_with(files.tls_with_client()), &[("n1", "127.1.0.1")]);

@@ -14,7 +14,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 pub(crate) const PORT: u16 = 9107;
 
 /// Never, as far as a test is concerned.
-pub(crate) const NEVER: Duration = Duration::from_secs(3600);
+pub(crate) const NEVER: Duration = Duration::from_hours(1);
 
 /// As in production, with the health service.
 pub(crate) fn grpc() -> ProbeOptions {

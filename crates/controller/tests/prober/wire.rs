@@ -108,7 +108,9 @@ alone! {
         let (dead, living) = nodes.split_at(30);
         let addresses: Vec<_> = living.iter().map(|(_, address)| address.parse().unwrap()).collect();
         let _peer = Peer::start(&addresses, SERVING, None);
-        dead.iter().for_each(|(_, address)| cut(address));
+        for (_, address) in dead {
+            cut(address);
+        }
         let mut watcher = Watcher::of(grpc(), &nodes);
         // A dead one has a period of 1.4 s, a living one of 0.4 s.
         let dead: Vec<&str> = dead.iter().map(|(name, _)| *name).collect();
