@@ -72,6 +72,17 @@ alone! {
         assert!(answer == Silent && time.as_millis() >= 1000, "it had its whole time: {time:?}");
     }
 
+    /// The session is not relied upon after half of the time, but a new one would be too late here.
+    async fn an_answer_that_takes_more_than_half_of_the_time_is_an_answer() {
+        let peer = Peer::plain("127.1.0.1", SERVING);
+        let patient = ProbeOptions { total_timeout: Duration::from_secs(4), ..grpc() };
+        let mut watcher = Watcher::of(patient, &[("n1", "127.1.0.1")]);
+        watcher.until("n1", Alive).await;
+        peer.says(Says::After(Duration::from_secs(3)));
+        watcher.until("n1", Late).await;
+        assert_eq!(watcher.next().await.1, Alive);
+    }
+
     async fn peers_that_speak_no_http2_are_silent() {
         rude("127.1.0.1", Rude::Hangs);
         rude("127.1.0.2", Rude::Resets);

@@ -25,6 +25,8 @@ pub(crate) enum Says {
     Error(Code),
     /// Once; then `SERVING`.
     ErrorOnce(Code),
+    /// `SERVING`, but slowly.
+    After(Duration),
     Nothing,
 }
 
@@ -123,6 +125,10 @@ impl Health for Answering {
             _ if request.get_ref().service != "Service_Egress_IP" => ServingStatus::Serving,
             Says::Status(status) => status,
             Says::Error(code) | Says::ErrorOnce(code) => return Err(Status::new(code, "as the test wants it")),
+            Says::After(time) => {
+                tokio::time::sleep(time).await;
+                ServingStatus::Serving
+            }
             Says::Nothing => futures::future::pending().await,
         };
         Ok(Response::new(HealthCheckResponse { status: status.into() }))

@@ -8,7 +8,7 @@ use crate::peer::listen;
 use crate::watcher::Watcher;
 
 alone! {
-    /// Reset and port-unreachable also come from firewalls in front of a node (CASE-33, a filtered probe port): alive, as
+    /// Reset and port-unreachable also come from firewalls in front of a node (user report 33, a filtered probe port): alive, as
     /// in OVN-Kubernetes. Defect D18: there a missing route and other faults of the prober's own side are alive too.
     async fn only_who_takes_or_turns_down_the_connection_is_alive() {
         let _listener = listen("127.1.0.1".parse().unwrap(), 9);

@@ -61,8 +61,8 @@ alone! {
         assert_eq!(watcher.end("n1").await, Alive);
     }
 
-    /// CASE-37: the agent's roll-out. Between two probes here, so that neither meets the gap.
-    async fn case_37_an_agent_that_is_restarted_between_probes_is_never_silent() {
+    /// Its session is broken, and the probe that notices it makes a new one.
+    async fn an_agent_that_is_restarted_between_probes_is_never_silent() {
         let mut peer = Peer::plain("127.1.0.1", SERVING);
         let slow = ProbeOptions { interval: Duration::from_secs(2), ..grpc() };
         let mut watcher = Watcher::of(slow, &[("n1", "127.1.0.1")]);

@@ -69,21 +69,6 @@ async fn an_answer_counts_only_with_its_status_and_its_message() {
     }
 }
 
-/// A session begins with a window of 64 KiB, which takes an hour to fill.
-#[tokio::test]
-async fn a_session_outlives_its_window() {
-    // A field that a later version may have.
-    let fields = [&b"\x08\x01\x12\xfe\x06"[..], &[b'x'; 894]].concat();
-    let length = u32::try_from(fields.len()).unwrap().to_be_bytes();
-    let long = [&[0][..], &length, &fields].concat();
-    let mut session = session(Reply { message: Some(long.clone().into()), ..Reply::serving() }).await;
-    for answer in 0..200 {
-        let well = tokio::time::timeout(Duration::from_secs(10), session.check()).await;
-        assert!(well.expect("it waits for nothing").unwrap(), "answer {answer}");
-    }
-    assert!(long.len() * 200 > 2 * 64 * 1024);
-}
-
 #[test]
 fn the_request_names_the_service() {
     assert_eq!(REQUEST.len(), 5 + 19);
