@@ -1,4 +1,5 @@
-//! What the tests of every other crate are made with: builders, random clusters, and scenarios played in memory.
+//! What the tests of every other crate are made with: builders, random clusters, scenarios played in memory, and a real
+//! API server.
 //!
 //! ```text
 //!   builders ──> random (clusters, changes) ──> decide against audit
@@ -12,4 +13,5 @@ pub mod builders;
 pub mod fixture;
 pub mod random;
 pub mod scenario;
+pub mod server;
 pub mod world;
