@@ -9,10 +9,10 @@ BIN := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
 # Always the whole workspace: a single package would be built with other features, and everything below it again.
 CARGO_TEST := INSTA_UPDATE=no cargo test --locked --workspace
 
-.PHONY: help demo test unit scenarios check docs bench fuzz crds toolchain
+.PHONY: help demo test unit controlplane scenarios check docs bench fuzz crds toolchain
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: toolchain ## show what Egret does, on an example cluster
 	@test -f examples/demo.sh || { echo 'make demo: examples/demo.sh is missing' >&2; exit 1; }
@@ -25,8 +25,12 @@ demo: toolchain ## show what Egret does, on an example cluster
 test: unit ## run every test, then the scenarios
 	@"$(BIN)/scenarios"
 
-unit: toolchain ## run every test that cargo knows
+unit: toolchain controlplane ## run every test that cargo knows
 	@$(CARGO_TEST) --no-fail-fast -- --quiet
+
+# Tests would build it themselves, but cargo would call them slow meanwhile.
+controlplane: ## build the etcd and Kubernetes that tests run against, once, outside the checkout
+	@test -n "$$KUBEBUILDER_ASSETS" || controlplane/build >/dev/null
 
 scenarios: toolchain ## play the scenarios through the decision code [DIR=folder]
 	@cargo run --quiet --locked --bin scenarios -- $(DIR)
