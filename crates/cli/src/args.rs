@@ -1,21 +1,25 @@
 //! The command line.
 
+mod controller;
+
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use egret_core::{IpNet, Selector};
 
+pub use self::controller::{ControllerArgs, ElectionArgs, PaceArgs, ProbeArgs};
 use crate::selector_text;
 
 /// Which node holds which egress IP, why, and what would change if.
 #[derive(Debug, Parser)]
 #[command(name = "egret", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = "\
-Read a cluster with
+plan, explain, status and audit look at the cluster of the current kubeconfig context, and ask its
+controller which nodes answer. They also read files: a must-gather folder, or what this writes:
   kubectl get nodes,egressips,egressservices,services,endpointslices -A -o yaml > cluster.yaml
-(on a cloud add cloudprivateipconfigs; leave out kinds that are not installed), or name a must-gather
-folder. Nothing is ever written to a cluster by these commands.
+(on a cloud add cloudprivateipconfigs; leave out kinds that are not installed). They never write.
 
 Exit codes: 0 success, 1 error or faulty input (what could be read is shown all the same), 64 usage.")]
 pub struct Cli {
@@ -50,10 +54,13 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Show every address, every service and every node, what is unassigned first.
     #[command(after_help = STATUS_EXAMPLES)]
-    Status(ReadArgs),
+    Status(StatusArgs),
     /// Check the invariants of what is recorded; exit 1 if one is broken.
     #[command(after_help = AUDIT_EXAMPLES)]
     Audit(ReadArgs),
+    /// Run the cluster manager: keep every address and every service on a node that can host it.
+    #[command(after_help = CONTROLLER_NOTES)]
+    Controller(Box<ControllerArgs>),
     /// Print the custom resource definitions.
     #[command(after_help = CRDS_EXAMPLES)]
     Crds(CrdsArgs),
@@ -67,6 +74,7 @@ pub enum Command {
 
 const PLAN_EXAMPLES: &str = "\
 Examples:
+  egret plan --drain worker-1 --context prod                    on the live cluster
   egret plan cluster.yaml                                       what the controller would do now
   egret plan cluster.yaml --drain worker-1 --drain worker-2     one maintenance window: each address moves once
   egret plan cluster.yaml --apply new-egressip.yaml -o markdown for the change ticket
@@ -78,6 +86,7 @@ something moves, 64 usage.";
 
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
+  egret explain egressip/tenant-a                               on the live cluster
   egret explain egressip/tenant-a cluster.yaml                  every address of the object
   egret explain egressip/tenant-a --ip 192.0.2.10 cluster.yaml  one address
   egret explain egressservice/shop/web cluster.yaml             why the service is hosted there
@@ -85,13 +94,21 @@ Examples:
 
 const STATUS_EXAMPLES: &str = "\
 Examples:
+  egret status --watch
   egret status cluster.yaml
   egret status must-gather/ -o json | jq '.addresses[] | select(.node == null)'";
 
 const AUDIT_EXAMPLES: &str = "\
 Examples:
+  egret audit --context prod
   egret audit cluster.yaml
   egret audit cluster.yaml --assume-unreachable worker-7 -o json";
+
+const CONTROLLER_NOTES: &str = "\
+Times are written as 15s, 400ms or 1m30s; a bare number counts seconds. It stops in good order on SIGTERM or SIGINT: no
+new writes, those under way end, the lease is given up.
+
+Exit codes: 0 stopped when told to, 1 it could not begin or go on, 64 an option is wrong (all of them are told at once).";
 
 const CRDS_EXAMPLES: &str = "\
 Examples:
@@ -103,27 +120,71 @@ Examples:
   egret completions bash > /etc/bash_completion.d/egret
   egret completions zsh > \"${fpath[1]}/_egret\"";
 
-/// What is read, and what a dump cannot tell.
+/// What is read, and what it does not tell.
 #[derive(Debug, Args)]
 pub struct InputArgs {
-    /// Files, folders (a must-gather, for example) or - for standard input; YAML or JSON.
-    #[arg(required = true, value_name = "SOURCE")]
+    /// Files, folders (a must-gather, for example) or - for standard input; YAML or JSON. Without any the cluster of the
+    /// current kubeconfig context is read.
+    #[arg(value_name = "SOURCE")]
     pub sources: Vec<OsString>,
+    /// Which cluster, when no source is given.
+    #[command(flatten)]
+    pub live: LiveArgs,
     /// A node that does not answer probes; a dump cannot tell, so every other Ready node is taken to answer.
-    #[arg(long, value_name = "NODE", value_delimiter = ',', help_heading = "What a dump cannot tell")]
+    #[arg(
+        long,
+        value_name = "NODE",
+        value_delimiter = ',',
+        help_heading = "What a dump does not tell, and the controller does"
+    )]
     pub assume_unreachable: Vec<String>,
     /// Where the cluster runs; auto: on a cloud if a node has the cloud's annotation.
-    #[arg(long, value_enum, default_value_t, ignore_case = true, help_heading = "What a dump cannot tell")]
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        ignore_case = true,
+        help_heading = "What a dump does not tell, and the controller does"
+    )]
     pub platform: PlatformArg,
     /// Nodes without an OVN host subnet (hybrid overlay), as ovnkube's option of that name; they are ignored.
-    #[arg(long, value_name = "SELECTOR", value_parser = selector_text::parse, help_heading = "What a dump cannot tell")]
+    #[arg(long, value_name = "SELECTOR", value_parser = selector_text::parse, help_heading = "What a dump does not tell, and the controller does")]
     pub no_hostsubnet_nodes: Option<Selector>,
     /// Networks of pods, where the nodes' own pod subnets do not tell them all (an endpoint outside is host-networked).
-    #[arg(long, value_name = "CIDR", value_delimiter = ',', help_heading = "What a dump cannot tell")]
+    #[arg(
+        long,
+        value_name = "CIDR",
+        value_delimiter = ',',
+        help_heading = "What a dump does not tell, and the controller does"
+    )]
     pub cluster_subnets: Vec<IpNet>,
     /// A cordoned node hosts nothing, as with the controller's option of that name.
-    #[arg(long, help_heading = "What a dump cannot tell")]
+    #[arg(long, help_heading = "What a dump does not tell, and the controller does")]
     pub cordon_excludes: bool,
+}
+
+/// Which cluster, and where its controller is.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "The live cluster (without SOURCE)")]
+pub struct LiveArgs {
+    /// The kubeconfig to use [default: KUBECONFIG, ~/.kube/config, or the pod's service account].
+    #[arg(long, value_name = "FILE", conflicts_with = "sources")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The context in the kubeconfig [default: its current one].
+    #[arg(long, value_name = "NAME", conflicts_with = "sources")]
+    pub context: Option<String>,
+    /// The namespace of the controller, whose Lease names the pod to ask for what it knows.
+    #[arg(
+        long,
+        env = "EGRET_CONTROLLER_NAMESPACE",
+        default_value = "egret-system",
+        value_name = "NAME",
+        conflicts_with = "sources"
+    )]
+    pub controller_namespace: String,
+    /// Ask the controller at its admin address directly, not through the API server.
+    #[arg(long, env = "EGRET_CONTROLLER_URL", value_name = "http://HOST:PORT", conflicts_with = "sources")]
+    pub controller_url: Option<String>,
 }
 
 /// `--platform`.
@@ -179,6 +240,17 @@ pub struct ReadArgs {
     /// How the answer is written.
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Format,
+}
+
+/// Arguments of `status`.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// What is read, and how it is written.
+    #[command(flatten)]
+    pub read: ReadArgs,
+    /// Stay, and show it anew whenever it changes; ends with Ctrl-C.
+    #[arg(short, long, conflicts_with = "sources")]
+    pub watch: bool,
 }
 
 /// Arguments of `explain`.

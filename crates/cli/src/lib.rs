@@ -12,6 +12,7 @@ mod change;
 mod cluster;
 mod command;
 pub mod input;
+mod live;
 mod nearest;
 mod report;
 mod selector_text;
@@ -20,7 +21,7 @@ use std::fmt::Write as _;
 
 use clap::CommandFactory;
 
-use crate::args::{Cli, Command, InputArgs};
+use crate::args::{Cli, Command, InputArgs, StatusArgs};
 use crate::cluster::{Cluster, Refusal};
 use crate::command::Answer;
 use crate::input::{Progress, Style as DiagnosticStyle, printable};
@@ -68,14 +69,16 @@ pub fn run(cli: &Cli, streams: Streams, progress: &dyn Progress) -> Output {
         Command::Explain(args) => answer(&args.input, streams, progress, |cluster| {
             Ok((command::explain::run(cluster, args, streams.stdout)?, SUCCESS))
         }),
-        Command::Status(args) => answer(&args.input, streams, progress, |cluster| {
-            Ok((command::status::run(cluster, args, streams.stdout)?, SUCCESS))
+        Command::Status(args) if args.watch => watch(args, streams),
+        Command::Status(args) => answer(&args.read.input, streams, progress, |cluster| {
+            Ok((command::status::run(cluster, &args.read, streams.stdout)?, SUCCESS))
         }),
         Command::Audit(args) => answer(&args.input, streams, progress, |cluster| {
             let answer = command::audit::run(cluster, args, streams.stdout)?;
             let code = if answer.positive { FAILURE } else { SUCCESS };
             Ok((answer, code))
         }),
+        Command::Controller(args) => command::controller::run(args),
         Command::Crds(args) => crds(args.all),
         Command::Completions { shell } => {
             let mut script = Vec::new();
@@ -94,7 +97,7 @@ fn answer(
 ) -> Output {
     let mut cluster = match Cluster::read(input, progress) {
         Ok(cluster) => cluster,
-        Err(refusal) => return refused(&refusal.into(), ""),
+        Err(error) => return refused(&error, ""),
     };
     let answered = if cluster.manifests.is_empty() {
         Err(Refusal::Nothing { what: "the input has" }.into())
@@ -111,9 +114,17 @@ fn answer(
     }
 }
 
+/// Shows the status until it is ended; what it shows is written as it comes, so there is nothing left to print.
+fn watch(args: &StatusArgs, streams: Streams) -> Output {
+    match live::watch::run(args, streams.stdout) {
+        Ok(()) => Output { stdout: String::new(), stderr: String::new(), code: SUCCESS },
+        Err(error) => refused(&error, ""),
+    }
+}
+
 fn refused(error: &anyhow::Error, talk: &str) -> Output {
     let code = match error.downcast_ref() {
-        Some(Refusal::BadText { .. }) => USAGE,
+        Some(Refusal::BadText { .. } | Refusal::UnreadPipe) => USAGE,
         _ => FAILURE,
     };
     Output { stdout: String::new(), stderr: format!("{talk}error: {}\n", printable(&format!("{error:#}"))), code }
@@ -132,6 +143,9 @@ fn talk(cluster: &Cluster, style: Style) -> String {
     if !cluster.ignored.is_empty() {
         let kinds: Vec<String> = cluster.ignored.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
         let _ = writeln!(text, "note: left out objects of other kinds: {}", kinds.join(", "));
+    }
+    for note in &cluster.notes {
+        let _ = writeln!(text, "note: {}", printable(note));
     }
     if cluster.snapshot.nodes.is_empty() {
         text.push_str("note: the input has no node, so nothing can be placed; add `kubectl get nodes -o yaml`\n");

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use egret_api::{Fault, FieldPath, Segment};
+use serde_json::Value;
 
 use super::file::{Document, File, Place};
 use super::tree::SyntaxFault;
@@ -19,6 +20,13 @@ pub struct Origin {
 impl Origin {
     pub(crate) fn new(document: &Arc<Document>) -> Self {
         Self { document: Arc::clone(document), prefix: FieldPath::default() }
+    }
+
+    /// The origin of an object that came from no file: its own text, as YAML, by the name of where it is stored.
+    pub(crate) fn of_stored(name: &str, object: &Value) -> Self {
+        let text = serde_saphyr::to_string(object).unwrap_or_default();
+        let whole = 0..text.len();
+        Self::new(&Document::new(&File::new(name, text), whole))
     }
 
     /// The origin of an element of the list at this origin.
