@@ -15,7 +15,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
     let line = line.trim().trim_start_matches("$ ");
     let (mut all, mut words, mut word) = (Vec::new(), Vec::new(), String::new());
     let (mut quote, mut begun) = (None, false);
-    let mut end = |words: &mut Vec<String>, word: &mut String, begun: &mut bool| {
+    let end = |words: &mut Vec<String>, word: &mut String, begun: &mut bool| {
         if std::mem::take(begun) {
             words.push(std::mem::take(word));
         }
@@ -52,9 +52,12 @@ fn commands(line: &str) -> Vec<Vec<String>> {
 /// What is wrong with a command; in running text its arguments may be left out.
 fn complaint(words: &[String], in_text: bool) -> Option<String> {
     let error = Cli::try_parse_from(words).err()?;
+    let placeholder = |word: &String| word.chars().all(|char| char.is_ascii_uppercase());
     let excused = match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => true,
         ErrorKind::MissingRequiredArgument => in_text,
+        // `egret COMMAND --help`.
+        ErrorKind::InvalidSubcommand | ErrorKind::InvalidValue => in_text && words.iter().any(placeholder),
         // `egret` by itself is the name of the program.
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => in_text && words.len() == 1,
         _ => false,
@@ -96,7 +99,7 @@ fn a_command_with_a_slip_is_found() {
     assert_eq!(judged("$ egret plan a.yaml --drain n1 # one | egret x"), [false]);
     assert_eq!(judged("kubectl get nodes | egret plan - --draining n1"), [true]);
     assert_eq!(judged("egret plans a.yaml && kubectl egret status a.yaml > b"), [true, false]);
-    assert_eq!(judged("egret plan a.yaml --label node/n1 'pool=a'; egret audit"), [false, true]);
+    assert_eq!(judged("egret plan a.yaml --label node/n1 'pool=a'; egret audits"), [false, true]);
     assert_eq!(judged("kubectl -n egret-system logs deployment/egret-controller"), [false; 0]);
     assert_eq!(spans("a `egret\nplan` b `c`"), ["egret plan", "c"]);
 }

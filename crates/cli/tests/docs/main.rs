@@ -10,6 +10,7 @@ mod operations;
 mod page;
 mod reference;
 #[path = "../support/mod.rs"]
+#[allow(dead_code, reason = "not every test needs all of it")]
 mod support;
 
 /// Fails with everything that is wrong, not only with the first.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use clap::CommandFactory;
+use egret_brain::Numbers;
 use egret_cli::args::Cli;
 use egret_controller::Metrics;
 
@@ -30,7 +31,11 @@ fn first_column(page: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_metric_is_told_of() {
-    let exposition = Metrics::new().exposition();
+    let metrics = Metrics::new();
+    // Those whose labels nobody knows in advance have no series before the first count.
+    let numbers = Numbers { unassigned: [("x", 1)].into(), moves: [("x", 1)].into(), ..Numbers::default() };
+    metrics.record(&numbers);
+    let exposition = metrics.exposition();
     let types = exposition.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     let real = types.filter_map(|line| line.split_once(' ')).map(|(name, kind)| match kind {
         "counter" => format!("{name}_total"),
@@ -70,9 +75,9 @@ fn every_option_of_the_controller_is_told_of() {
 #[test]
 fn what_is_missing_or_made_up_is_found() {
     let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<String>>();
+    assert_eq!(compare(&set(&["a", "b"]), &set(&["b", "c"])), ["a is not told of", "c is told of, but there is none"]);
     assert_eq!(
-        compare(&set(&["a", "b"]), &set(&["b", "c"])),
-        ["a is not told of", "c is told of, but there is none"]
+        first_column("| name | type |\n| --- | --- |\n| `a_total` | counter |\n| other | `b` |\n"),
+        set(&["a_total"])
     );
-    assert_eq!(first_column("| name | type |\n| --- | --- |\n| `a_total` | counter |\n| other | `b` |\n"), set(&["a_total"]));
 }

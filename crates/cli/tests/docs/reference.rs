@@ -141,7 +141,8 @@ impl Sections {
             // There is no page of its own for what a selector is made of.
             if title == "LabelSelector" && name == "matchExpressions" {
                 let inner = &property["items"];
-                let needed = |field: &str| inner["required"].as_array().is_some_and(|all| all.iter().any(|r| r == field));
+                let needed =
+                    |field: &str| inner["required"].as_array().is_some_and(|all| all.iter().any(|r| r == field));
                 for (field, property) in inner["properties"].as_object().unwrap_or(&empty) {
                     self.row(path, &format!("{name}[].{field}"), property, needed(field));
                 }
