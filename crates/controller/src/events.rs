@@ -82,7 +82,8 @@ impl Recorder {
 
     async fn raise(&mut self, event: &Event) -> kube::Result<()> {
         let now = Timestamp::now();
-        self.recent.retain(|_, stored| last(stored).is_some_and(|last| now.duration_since(last).unsigned_abs() < SERIES));
+        self.recent
+            .retain(|_, stored| last(stored).is_some_and(|last| now.duration_since(last).unsigned_abs() < SERIES));
         let namespace = event.object.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
         let api: Api<Stored> = Api::namespaced(self.client.clone(), namespace);
         let key = (event.uid.clone(), event.reason, event.message.clone());

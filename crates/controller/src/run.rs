@@ -1,7 +1,7 @@
 //! The loop: everything that happens goes into the brain, one after the other, and what it says is done.
 
+mod inlets;
 mod parts;
-
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,15 +12,16 @@ use egret_api::Kind;
 use egret_brain::{Answer, Brain, Input, Now, Write};
 use egret_core::{NodeName, Timestamp};
 use kube::Client;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::inlets::{Arrival, Inlets};
 pub use self::parts::Part;
 use self::parts::Parts;
 use crate::config::Config;
 use crate::events::{self, Events};
-use crate::lease::{Candidate, Standing};
+use crate::lease::Candidate;
 use crate::metrics::Metrics;
 use crate::probe::Probes;
 use crate::shared::{Question, Questions, Shared};
@@ -89,8 +90,7 @@ pub async fn run(
     let (answers_in, answers) = mpsc::unbounded_channel();
     let (writes, writes_out) = mpsc::unbounded_channel();
     let (events, recorder) = events::recorder(client.clone(), election.identity.clone(), Arc::clone(&metrics));
-    let writer =
-        Writer::new(client.clone(), standing.clone(), results_in, Arc::clone(&metrics), config.writes_at_once);
+    let writer = Writer::new(client.clone(), standing.clone(), results_in, Arc::clone(&metrics), config.writes_at_once);
 
     let mut parts = Parts::new(candidate);
     for kind in brain.kinds() {
@@ -109,6 +109,7 @@ pub async fn run(
         events,
         probes: probes(answers_in),
         targets: BTreeMap::new(),
+        answered: BTreeMap::new(),
         term: None,
         accepted: None,
         outstanding: 0,
@@ -133,6 +134,8 @@ struct Loop {
     events: Events,
     probes: Box<dyn Probes>,
     targets: BTreeMap<NodeName, Vec<IpAddr>>,
+    /// What each target said last.
+    answered: BTreeMap<NodeName, Answer>,
     /// The term in which the brain believes to lead.
     term: Option<u64>,
     /// What the brain was last told in this term.
@@ -140,47 +143,6 @@ struct Loop {
     /// Writes whose results are not in.
     outstanding: usize,
     wake: Option<Instant>,
-}
-
-/// Where things come in.
-struct Inlets {
-    changes: mpsc::Receiver<Input>,
-    results: mpsc::UnboundedReceiver<Input>,
-    answers: mpsc::UnboundedReceiver<(NodeName, Answer)>,
-    standing: watch::Receiver<Standing>,
-    questions: Questions,
-}
-
-/// What has come in.
-enum Arrival {
-    Input(Input),
-    Question(Question),
-    /// The election has got on.
-    Standing,
-    /// It is time for something.
-    Time,
-}
-
-impl Inlets {
-    /// Waits for the next arrival. Losing the other end of a channel is no arrival: the part that had it has ended, which
-    /// is seen elsewhere.
-    async fn next(&mut self, until: Instant) -> Arrival {
-        tokio::select! {
-            Some(input) = self.changes.recv() => Arrival::Input(input),
-            Some(input) = self.results.recv() => Arrival::Input(input),
-            Some((node, answer)) = self.answers.recv() => Arrival::Input(Input::Probed { node, answer }),
-            Some(question) = self.questions.recv() => Arrival::Question(question),
-            Ok(()) = self.standing.changed() => Arrival::Standing,
-            () = tokio::time::sleep_until(until) => Arrival::Time,
-        }
-    }
-
-    /// What is there already.
-    fn more(&mut self) -> Option<Input> {
-        let change = self.changes.try_recv().ok();
-        let result = change.or_else(|| self.results.try_recv().ok());
-        result.or_else(|| self.answers.try_recv().ok().map(|(node, answer)| Input::Probed { node, answer }))
-    }
 }
 
 impl Loop {
@@ -200,7 +162,9 @@ impl Loop {
                     continue;
                 }
                 Arrival::Input(input) => {
-                    self.take(input);
+                    if !self.take(input) {
+                        continue;
+                    }
                     // What belongs together comes together: one decision for all of it.
                     tokio::time::sleep(coalesce).await;
                     for _ in 0..MOST {
@@ -227,11 +191,25 @@ impl Loop {
         wake || self.inlets.standing.borrow().right_now().map(|right| right.term) != self.term
     }
 
-    fn take(&mut self, input: Input) {
-        if let Input::Written { .. } = input {
-            self.outstanding = self.outstanding.saturating_sub(1);
-        }
+    /// Hands it to the brain; says whether there is anything to decide.
+    fn take(&mut self, input: Input) -> bool {
+        let news = match &input {
+            Input::Written { .. } => {
+                self.outstanding = self.outstanding.saturating_sub(1);
+                true
+            }
+            Input::Probed { node, answer } => self.is_news(node, *answer),
+            _ => true,
+        };
         self.brain.take(input, self.now());
+        news
+    }
+
+    /// In a healthy cluster more than a thousand nodes a second say that they are alive, as they did before. As soon as
+    /// one of them does not, every answer counts: it may tell whether the silence is our own.
+    fn is_news(&mut self, node: &NodeName, answer: Answer) -> bool {
+        let before = self.answered.insert(node.clone(), answer);
+        before != Some(Answer::Alive) || self.answered.values().any(|answer| *answer != Answer::Alive)
     }
 
     fn pass(&mut self) {
@@ -253,6 +231,7 @@ impl Loop {
             self.events.raise(event);
         }
         if output.targets != self.targets {
+            self.answered.retain(|node, _| output.targets.get(node) == self.targets.get(node));
             self.targets.clone_from(&output.targets);
             self.probes.set_targets(output.targets);
         }
@@ -269,6 +248,7 @@ impl Loop {
             tracing::warn!("this instance leads no more");
             self.brain.take(Input::Leading(false), self.now());
             (self.term, self.accepted) = (None, None);
+            self.answered.clear();
         }
         // What an earlier leadership has begun ends first: two writes of one object would be under way.
         if self.term.is_none() && term.is_some() && self.outstanding == 0 {

@@ -49,7 +49,8 @@ impl Stored {
 
     fn new(value: Value) -> Self {
         let text = |key: &str| value.get("metadata")?.get(key)?.as_str().map(str::to_owned);
-        let meta = ObjectMeta { name: text("name"), resource_version: text("resourceVersion"), ..ObjectMeta::default() };
+        let meta =
+            ObjectMeta { name: text("name"), resource_version: text("resourceVersion"), ..ObjectMeta::default() };
         Self { value, meta }
     }
 }

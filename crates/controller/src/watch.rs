@@ -17,7 +17,7 @@ use crate::metrics::Metrics;
 use crate::stored::{Stored, resource};
 
 /// How many changes may wait for the loop; then the connection has to, which the API server copes with.
-pub(crate) const WAITING: usize = 1024;
+pub const WAITING: usize = 1024;
 
 /// Seconds until the API server is asked to end a watch and it is begun again where it was. kube takes a connection for
 /// dead 5 s after that; its own default would leave a controller blind for five minutes.
@@ -39,7 +39,7 @@ const ABSENT_AGAIN: Duration = Duration::from_millis(500);
 const STREAMING_FAILURES: u32 = 2;
 
 /// Watches one kind until its task is ended or nobody listens any more.
-pub(crate) struct Watch {
+pub struct Watch {
     kind: Kind,
     api: Api<Stored>,
     changes: mpsc::Sender<Input>,
@@ -69,7 +69,9 @@ enum Absent {
 }
 
 impl Watch {
-    pub(crate) fn new(client: Client, kind: Kind, changes: mpsc::Sender<Input>, metrics: Arc<Metrics>) -> Self {
+    /// Watches with the client's rights, and says what changes.
+    #[must_use]
+    pub fn new(client: Client, kind: Kind, changes: mpsc::Sender<Input>, metrics: Arc<Metrics>) -> Self {
         Self {
             kind,
             api: Api::all_with(client, &resource(kind)),
@@ -83,7 +85,8 @@ impl Watch {
         }
     }
 
-    pub(crate) async fn run(mut self) {
+    /// Ends when nobody listens any more.
+    pub async fn run(mut self) {
         while let Ok(()) = self.watch().await {}
     }
 
@@ -148,7 +151,10 @@ impl Watch {
             }
             Absent::Suspected => {
                 self.absent = Absent::Said;
-                tracing::info!(kind = self.kind.as_str(), "this kind is not installed; looking for it from time to time");
+                tracing::info!(
+                    kind = self.kind.as_str(),
+                    "this kind is not installed; looking for it from time to time"
+                );
                 self.send(Input::Listed { kind: self.kind, objects: Vec::new() }).await?;
             }
             Absent::Said => tokio::time::sleep(self.pauses.jitter.stretch(ABSENT_PAUSE, 0.5)).await,

@@ -23,13 +23,13 @@ use crate::metrics::Metrics;
 use crate::stored::{Stored, resource};
 
 /// As what the API server records who has written a field.
-pub(crate) const FIELD_MANAGER: &str = "egret-controller";
+pub const FIELD_MANAGER: &str = "egret-controller";
 
 /// How long a write may take before nobody knows what has become of it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Takes writes and gives back their results, in whatever order they end.
-pub(crate) struct Writer {
+pub struct Writer {
     client: Client,
     standing: watch::Receiver<Standing>,
     results: mpsc::UnboundedSender<Input>,
@@ -38,7 +38,9 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(
+    /// Writes with the client's rights, as long as the standing gives a right to; at most so many at once.
+    #[must_use]
+    pub fn new(
         client: Client,
         standing: watch::Receiver<Standing>,
         results: mpsc::UnboundedSender<Input>,
@@ -49,7 +51,7 @@ impl Writer {
     }
 
     /// Writes what comes until it is told to stop or nothing can come any more, and the last one that was begun has ended.
-    pub(crate) async fn run(self, mut writes: mpsc::UnboundedReceiver<Write>, stop: CancellationToken) {
+    pub async fn run(self, mut writes: mpsc::UnboundedReceiver<Write>, stop: CancellationToken) {
         let mut under_way = FuturesUnordered::new();
         let mut open = true;
         while open || !under_way.is_empty() {

@@ -92,9 +92,8 @@ impl Candidate {
         loop {
             let began = Instant::now();
             self.election.attempt();
-            if stop.run_until_cancelled(self.attempt()).await.is_none() {
-                return;
-            }
+            // An attempt that has begun ends, or nobody would know which version of the Lease to give up.
+            self.attempt().await;
             // A holder renews on the beat; those who wait must not all come at once.
             let leads = self.election.right(self.elapsed()).is_some();
             let pause = if leads { self.terms.retry } else { jitter.stretch(self.terms.retry, 1.2) };
@@ -147,12 +146,8 @@ impl Candidate {
         if acquires || self.acquired.is_empty() {
             self.acquired.clone_from(&renewed);
         }
-        let record = Record {
-            holder: self.election.identity().to_owned(),
-            duration: self.terms.duration,
-            transitions,
-            renewed,
-        };
+        let record =
+            Record { holder: self.election.identity().to_owned(), duration: self.terms.duration, transitions, renewed };
         let creates = over.is_none();
         let object = self.object.clone().unwrap_or_else(|| DynamicObject::new(&self.name, &self.resource));
         let object = with_record(object, &record, &self.acquired, over);
@@ -160,7 +155,11 @@ impl Candidate {
         let began = self.elapsed();
         let written = self.in_time(async move {
             let parameters = PostParams::default();
-            if creates { api.create(&parameters, &object).await } else { api.replace(&name, &parameters, &object).await }
+            if creates {
+                api.create(&parameters, &object).await
+            } else {
+                api.replace(&name, &parameters, &object).await
+            }
         });
         match written.await {
             Ok(object) => {
@@ -270,7 +269,8 @@ mod tests {
             "metadata": {"name": "x", "annotations": {ACCEPT_MASS_SILENCE: "7"}, "labels": {"team": "net"}},
             "spec": {"holderIdentity": "a", "strategy": "OldestEmulationVersion"},
         }));
-        let record = Record { holder: "b".into(), duration: Duration::from_secs(15), transitions: 4, renewed: "r".into() };
+        let record =
+            Record { holder: "b".into(), duration: Duration::from_secs(15), transitions: 4, renewed: "r".into() };
         let written = with_record(stored, &record, "t", Some("9".into()));
         assert_eq!(written.annotations()[ACCEPT_MASS_SILENCE], "7");
         assert_eq!(written.labels()["team"], "net");

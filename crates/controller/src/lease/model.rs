@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use super::election::{Election, Observed, Record, Step};
 use super::Terms;
+use super::election::{Election, Observed, Record, Step};
 
 const TERMS: Terms =
     Terms { duration: Duration::from_secs(15), deadline: Duration::from_secs(10), retry: Duration::from_secs(2) };

@@ -114,3 +114,39 @@ fn error(part: Part, result: Result<(), tokio::task::JoinError>) -> RunError {
         Err(source) => RunError::Panicked { part, source },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kube::{Client, Config};
+
+    use super::*;
+    use crate::lease::Terms;
+
+    fn parts() -> Parts {
+        // Nobody listens there.
+        let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+        Parts::new(Candidate::new(client, "default", "egret", "a".to_owned(), Terms::default()).0)
+    }
+
+    #[tokio::test]
+    async fn a_part_that_panics_or_ends_is_named() {
+        let mut panics = parts();
+        panics.add(Part::Recorder, std::future::pending());
+        panics.add(Part::Writer, async { panic!("a mistake") });
+        assert!(matches!(panics.ended().await, RunError::Panicked { part: Part::Writer, .. }));
+        let mut ends = parts();
+        ends.add_watch(Kind::EgressIp, async {});
+        let error = ends.ended().await;
+        assert_eq!(error.to_string(), "the watch of EgressIPs ended by itself");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_part_that_does_not_end_keeps_the_process_only_so_long() {
+        let mut parts = parts();
+        parts.add(Part::Writer, std::future::pending());
+        parts.add_watch(Kind::Node, std::future::pending());
+        let began = tokio::time::Instant::now();
+        parts.end(Duration::from_secs(5), Duration::from_secs(1)).await;
+        assert!(began.elapsed() <= Duration::from_secs(7), "{:?}", began.elapsed());
+    }
+}

@@ -1,0 +1,8 @@
+//! The Kubernetes side of the controller against a real API server.
+
+mod fixture;
+mod lease;
+mod proxy;
+mod run;
+mod watch;
+mod write;
