@@ -81,21 +81,6 @@ pub struct MarkExpect {
     pub unchanged: Option<bool>,
 }
 
-impl MarkExpect {
-    /// How many expectations these are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        let numbers = [self.min, self.max, self.equals, self.not_equals].into_iter().flatten().count();
-        numbers + [self.present, self.unchanged].into_iter().flatten().count()
-    }
-
-    /// Whether nothing is expected.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
 /// About one EgressService.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -1,11 +1,11 @@
-//! Scenarios: behaviours as data, played through the real decision code.
+//! Scenarios: behaviours as data, played through the real controller code.
 //!
 //! ```text
-//!   load ──> model, expect ──> play (in a World) ──> check ──> tally ──> report
+//!   load ──> model, expect ──> play (a World on a Stage) ──> check ──> tally ──> report
 //! ```
 //!
-//! An expectation is checked, fails, or is counted under the name of what it waits for. None is passed over in silence:
-//! an unknown key is an error when the file is read.
+//! An expectation is checked: none is passed over, and an unknown key is an error when the file is read. Beside what a
+//! step expects, the history of every object since the step before is checked.
 
 mod check;
 mod expect;
@@ -23,6 +23,6 @@ pub use expect::{
 pub use load::{LoadError, load, parse};
 pub use model::{CloudAck, GatewayModeName, NodeSpec, Origin, PlatformName, Scenario, ScenarioFile, Settings};
 pub use op::{Op, Settle, Step};
-pub use play::{Cut, Played, StepFailure, Verdict, play};
+pub use play::{Played, StepFailure, Verdict, play};
 pub use report::Report;
-pub use tally::{Failure, Tally, Wait};
+pub use tally::{Failure, Tally};

@@ -1,10 +1,12 @@
 //! Playing one scenario.
 
-use super::check::{Memory, Scene};
-use super::model::{CloudAck, PlatformName, Scenario};
+use std::error::Error;
+
+use super::check::Scene;
+use super::model::{NodeSpec, PlatformName, Scenario};
 use super::op::{Op, Settle, Step};
-use super::tally::{Failure, Tally, Wait};
-use crate::world::{ChangeError, Loop, World};
+use super::tally::{Failure, Tally};
+use crate::world::{ChangeError, Stage, World};
 
 /// How a scenario went.
 #[derive(Clone, Debug)]
@@ -13,18 +15,16 @@ pub struct Played {
     pub id: String,
     /// Its title.
     pub title: String,
-    /// What was checked and what was skipped.
+    /// What was checked.
     pub tally: Tally,
     /// What failed, with the step.
     pub failures: Vec<StepFailure>,
-    /// Where it ended early.
-    pub cut: Option<Cut>,
 }
 
 /// A failure and the step it was found in.
 #[derive(Clone, Debug)]
 pub struct StepFailure {
-    /// The number of the step, from 1.
+    /// The number of the step, from 1; 0 before the first.
     pub step: usize,
     /// What the step does.
     pub op: &'static str,
@@ -32,121 +32,126 @@ pub struct StepFailure {
     pub failure: Failure,
 }
 
-/// The end of a scenario that cannot be played to its end yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut {
-    /// What the rest waits for.
-    pub wait: Wait,
-    /// How many steps were not played.
-    pub steps: usize,
-}
-
 /// The outcome in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Something was checked and nothing failed.
     Passed,
-    /// Something failed.
+    /// Something failed, or there was nothing to check.
     Failed,
-    /// Nothing could be checked.
-    Skipped,
 }
 
 impl Played {
     /// The outcome in a word.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        match (self.failures.is_empty(), self.tally.checked) {
-            (false, _) => Verdict::Failed,
-            (true, 0) => Verdict::Skipped,
-            (true, _) => Verdict::Passed,
-        }
+        if self.failures.is_empty() && self.tally.checked > 0 { Verdict::Passed } else { Verdict::Failed }
+    }
+
+    fn record(&mut self, step: usize, op: &'static str) {
+        let failures = std::mem::take(&mut self.tally.failures);
+        self.failures.extend(failures.into_iter().map(|failure| StepFailure { step, op, failure }));
     }
 }
 
-/// Why a step has no end that could be checked.
-enum Halt {
-    /// It cannot be done yet.
-    Waits(Wait),
-    /// It cannot be done, or has no end.
-    Fails(Failure),
-}
-
-impl From<ChangeError> for Halt {
-    fn from(error: ChangeError) -> Self {
-        match error {
-            ChangeError::NeedsCloudConfirmation => Self::Waits(Wait::CloudConfirmation),
-            _ => Self::Fails(failure("the step", "it can be done", error.to_string())),
-        }
-    }
-}
-
-impl From<Loop> for Halt {
-    fn from(endless: Loop) -> Self {
-        match endless {
-            Loop::MassSilence(_) => Self::Waits(Wait::MassSilence),
-            Loop::Endless(_) => Self::Fails(failure("the world", "it comes to rest", endless.to_string())),
-        }
-    }
-}
-
-fn failure(what: &str, expected: &str, found: String) -> Failure {
-    Failure { what: what.to_owned(), expected: expected.to_owned(), found }
-}
-
-/// Plays a scenario in a world of its own.
+/// Plays a scenario on a stage, which is emptied before.
 #[must_use]
-pub fn play(scenario: &Scenario) -> Played {
+pub fn play(scenario: &Scenario, stage: &mut dyn Stage) -> Played {
     let (id, title) = (scenario.id.clone(), scenario.title.clone());
-    let mut played = Played { id, title, tally: Tally::default(), failures: Vec::new(), cut: None };
-    let mut world = match furnished(scenario) {
-        Ok(world) => world,
+    let mut played = Played { id, title, tally: Tally::default(), failures: Vec::new() };
+    match furnished(scenario, stage) {
+        Ok(mut world) => {
+            act(scenario, &mut world, &mut played);
+            if played.tally.checked == 0 && played.failures.is_empty() {
+                played.tally.fail("the scenario".to_owned(), "it expects something".to_owned(), "nothing".to_owned());
+                played.record(0, "setup");
+            }
+            if let Err(error) = world.stop() {
+                played.tally.failures.push(impossible("the controller", "it stops", &error));
+                played.record(scenario.steps.len(), "end");
+            }
+        }
         Err(error) => {
-            let failure = failure("nodes and objects", "they can be stored", error.to_string());
-            played.failures.push(StepFailure { step: 0, op: "setup", failure });
-            return played;
+            played.tally.failures.push(impossible("nodes and objects", "they can be stored", &error));
+            played.record(0, "setup");
         }
-    };
-    for (i, step) in scenario.steps.iter().enumerate() {
-        let before = Memory::of(&world);
-        match perform(&mut world, step) {
-            Ok(()) => {
-                let settings = &scenario.settings;
-                let cloud_waits =
-                    settings.platform != PlatformName::BareMetal && settings.cloud_ack == CloudAck::Manual;
-                Scene::new(&world, &before, cloud_waits).check(&step.expect, &mut played.tally);
-                world.turn_page();
-            }
-            Err(Halt::Fails(failure)) => played.tally.failures.push(failure),
-            Err(Halt::Waits(wait)) => {
-                let rest = &scenario.steps[i..];
-                played.cut = Some(Cut { wait, steps: rest.len() });
-                played.tally.skip(wait, rest.iter().map(|step| Scene::count(&step.expect)).sum());
-                return played;
-            }
-        }
-        let failures = std::mem::take(&mut played.tally.failures);
-        let at = |failure| StepFailure { step: i + 1, op: step.op.name(), failure };
-        played.failures.extend(failures.into_iter().map(at));
     }
     played
 }
 
-fn furnished(scenario: &Scenario) -> Result<World, ChangeError> {
-    let mut world = World::new(&scenario.settings)?;
+fn act(scenario: &Scenario, world: &mut World<'_>, played: &mut Played) {
+    let cloud = scenario.settings.platform != PlatformName::BareMetal;
+    for (i, step) in scenario.steps.iter().enumerate() {
+        let before = world.state().clone();
+        let performed = perform(world, step);
+        let goes_on = !matches!(performed, Err(ChangeError::Stage(_)));
+        match performed {
+            Ok(()) => {
+                let history = world.take_history();
+                Scene::new(world, &before, &history, &step.op, cloud).check(&step.expect, &mut played.tally);
+            }
+            Err(error) => played.tally.failures.push(impossible("the step", "it can be done", &error)),
+        }
+        played.record(i + 1, step.op.name());
+        if !goes_on {
+            return;
+        }
+    }
+    relist(world, &mut played.tally);
+    played.record(scenario.steps.len(), "relist");
+}
+
+/// A relist tells nothing new, so nothing comes of it.
+fn relist(world: &mut World<'_>, tally: &mut Tally) {
+    if let Err(error) = world.relist() {
+        tally.failures.push(impossible("a relist", "it can be done", &error));
+        return;
+    }
+    let history = world.take_history();
+    let wrote: Vec<String> = history.attempts.iter().map(ToString::to_string).collect();
+    if !wrote.is_empty() || !history.raised.is_empty() {
+        let found = format!("writes of {wrote:?}, events {:?}", history.raised);
+        tally.fail("invariant: a relist".to_owned(), "no write, no event".to_owned(), found);
+    }
+}
+
+fn impossible(what: &str, expected: &str, error: &dyn Error) -> Failure {
+    let mut found = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        found = format!("{found}: {error}");
+        cause = error.source();
+    }
+    Failure { what: what.to_owned(), expected: expected.to_owned(), found }
+}
+
+fn furnished<'a>(scenario: &Scenario, stage: &'a mut dyn Stage) -> Result<World<'a>, ChangeError> {
+    let mut world = World::open(stage, &scenario.settings, nodes(scenario))?;
     scenario.nodes.iter().try_for_each(|node| world.add_node(node))?;
     scenario.objects.iter().try_for_each(|object| world.insert(object.clone()))?;
+    world.begin()?;
     Ok(world)
 }
 
-fn perform(world: &mut World, step: &Step) -> Result<(), Halt> {
-    world.change(&step.op)?;
+/// Every node that appears.
+fn nodes(scenario: &Scenario) -> impl Iterator<Item = &NodeSpec> {
+    let ops = scenario.steps.iter().flat_map(|step| std::iter::once(&step.op).chain(step.op.parts()));
+    scenario.nodes.iter().chain(ops.filter_map(|op| match op {
+        Op::AddNode { node } => Some(node),
+        _ => None,
+    }))
+}
+
+fn perform(world: &mut World<'_>, step: &Step) -> Result<(), ChangeError> {
     match step.op {
-        Op::Restart { .. } => world.forget(),
-        Op::HealthTick {} => {
-            world.round().map_err(Loop::from)?;
+        Op::Start {} => world.start()?,
+        Op::Restart { .. } => {
+            world.stop()?;
+            world.change(&step.op)?;
+            world.start()?;
         }
-        _ => {}
+        Op::HealthTick {} => drop(world.round()?),
+        _ => world.change(&step.op)?,
     }
     Ok(world.settle(step.settle == Settle::Full)?)
 }

@@ -1,34 +1,23 @@
 //! What is said after the last scenario.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use super::play::{Played, Verdict};
-use super::tally::Wait;
 
-/// The outcomes of a run. `Display` gives each failure, what was skipped by what it waits for, and as its last line
-/// `N passed, N failed, N skipped`.
-#[derive(Clone, Debug, Default)]
+/// The outcomes of a run. `Display` gives each failure, and as its last line `N passed, N failed, through WHAT`.
+#[derive(Clone, Debug)]
 #[must_use]
 pub struct Report {
     played: Vec<Played>,
-}
-
-/// What waits for one thing.
-#[derive(Default)]
-struct Waiting<'a> {
-    expectations: usize,
-    steps: usize,
-    scenarios: Vec<&'a str>,
-}
-
-impl FromIterator<Played> for Report {
-    fn from_iter<I: IntoIterator<Item = Played>>(played: I) -> Self {
-        Self { played: played.into_iter().collect() }
-    }
+    stage: &'static str,
 }
 
 impl Report {
+    /// Of scenarios that were played on a stage of this name.
+    pub fn new(stage: &'static str, played: Vec<Played>) -> Self {
+        Self { played, stage }
+    }
+
     /// How many scenarios went so.
     #[must_use]
     pub fn count(&self, verdict: Verdict) -> usize {
@@ -46,23 +35,6 @@ impl Report {
     pub fn is_empty(&self) -> bool {
         self.played.is_empty()
     }
-
-    fn waiting(&self) -> BTreeMap<Wait, Waiting<'_>> {
-        let mut waiting: BTreeMap<Wait, Waiting<'_>> = BTreeMap::new();
-        for played in &self.played {
-            let mut kinds = played.tally.skipped.clone();
-            if let Some(cut) = played.cut {
-                kinds.entry(cut.wait).or_default();
-                waiting.entry(cut.wait).or_default().steps += cut.steps;
-            }
-            for (wait, expectations) in kinds {
-                let of = waiting.entry(wait).or_default();
-                of.expectations += expectations;
-                of.scenarios.push(&played.id);
-            }
-        }
-        waiting
-    }
 }
 
 impl fmt::Display for Report {
@@ -76,15 +48,10 @@ impl fmt::Display for Report {
                 writeln!(f, "    found:    {}", failure.found)?;
             }
         }
-        for (wait, of) in self.waiting() {
-            let (expectations, steps) = (of.expectations, of.steps);
-            let scenarios = of.scenarios.join(" ");
-            writeln!(f, "skipped, waiting for {wait}: {expectations} expectations, {steps} steps ({scenarios})")?;
-        }
         let checked: usize = self.played.iter().map(|played| played.tally.checked).sum();
         writeln!(f, "{checked} expectations checked")?;
-        let [passed, failed, skipped] = [Verdict::Passed, Verdict::Failed, Verdict::Skipped].map(|v| self.count(v));
-        write!(f, "{passed} passed, {failed} failed, {skipped} skipped")
+        let [passed, failed] = [Verdict::Passed, Verdict::Failed].map(|verdict| self.count(verdict));
+        write!(f, "{passed} passed, {failed} failed, through {}", self.stage)
     }
 }
 
@@ -94,10 +61,12 @@ mod tests {
 
     use super::*;
     use crate::scenario::{parse, play};
+    use crate::world::Memory;
 
     fn report(scenarios: &str) -> String {
         let scenarios = parse(Path::new("x.yaml"), scenarios).expect("scenarios");
-        scenarios.iter().map(play).collect::<Report>().to_string()
+        let played = scenarios.iter().map(|scenario| play(scenario, &mut Memory::new())).collect();
+        Report::new("memory", played).to_string()
     }
 
     #[test]
@@ -108,19 +77,16 @@ mod tests {
         assert_eq!(
             text,
             "FAILED X: nothing there\n  step 2 health_tick: cluster.total_items\n    expected: 7\n    found:    0\n\
-             1 expectations checked\n0 passed, 1 failed, 0 skipped"
+             1 expectations checked\n0 passed, 1 failed, through memory"
         );
     }
 
     #[test]
-    fn what_waits_is_named_and_counted_and_is_no_pass() {
-        let text = report(
-            "scenarios:\n- {id: X, title: t, settings: {platform: AWS, cloud_ack: manual}, steps: [{op: start, expect: {cloud_private_ip_configs: {count: 0}}}, {op: set_cpic_status, name: 192.0.2.1, node: n1, assigned: true, expect: {cluster: {total_items: 7, marks_distinct: true}}}]}",
-        );
-        assert_eq!(
-            text,
-            "skipped, waiting for cloud confirmation: 3 expectations, 1 steps (X)\n\
-             0 expectations checked\n0 passed, 0 failed, 1 skipped"
+    fn what_expects_nothing_is_no_pass() {
+        let text = report("scenarios:\n- {id: X, title: t, steps: [{op: start}]}");
+        assert!(
+            text.ends_with("found:    nothing\n0 expectations checked\n0 passed, 1 failed, through memory"),
+            "{text}"
         );
     }
 

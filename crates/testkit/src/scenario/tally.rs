@@ -1,31 +1,7 @@
-//! What was checked, what failed, what has to wait.
+//! What was checked, and what failed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
-
-/// What an expectation waits for before it can be checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Wait {
-    /// A controller that asks the cloud and waits for its answer.
-    CloudConfirmation,
-    /// A controller that hands out marks.
-    Marks,
-    /// A controller that writes annotations beside those of others.
-    Annotations,
-    /// A prober that tells mass silence from single faults, and holds.
-    MassSilence,
-}
-
-impl fmt::Display for Wait {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::CloudConfirmation => "cloud confirmation",
-            Self::Marks => "marks",
-            Self::Annotations => "annotations",
-            Self::MassSilence => "mass silence",
-        })
-    }
-}
 
 /// One expectation that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,30 +21,11 @@ pub struct Tally {
     pub checked: usize,
     /// Those that do not hold.
     pub failures: Vec<Failure>,
-    /// How many were not checked, by what they wait for.
-    pub skipped: BTreeMap<Wait, usize>,
-    waiting: Option<Wait>,
 }
 
 impl Tally {
-    /// From here on expectations are not checked but counted as waiting for this; `None` checks again.
-    pub fn set_waiting(&mut self, wait: Option<Wait>) {
-        self.waiting = wait;
-    }
-
-    /// Counts expectations that cannot be checked.
-    pub fn skip(&mut self, wait: Wait, count: usize) {
-        if count > 0 {
-            *self.skipped.entry(wait).or_default() += count;
-        }
-    }
-
     /// Counts one expectation, which holds or not.
     pub fn holds(&mut self, holds: bool, what: String, expected: &dyn fmt::Debug, found: &dyn fmt::Debug) {
-        if let Some(wait) = self.waiting {
-            self.skip(wait, 1);
-            return;
-        }
         self.checked += 1;
         if !holds {
             self.fail(what, format!("{expected:?}"), format!("{found:?}"));
@@ -98,9 +55,7 @@ impl<'a> Section<'a> {
 
     /// A failure that no key of the expectation speaks of.
     pub(super) fn fail(&mut self, key: &str, expected: &str, found: &str) {
-        if self.tally.waiting.is_none() {
-            self.tally.fail(format!("{}.{key}", self.path), expected.to_owned(), found.to_owned());
-        }
+        self.tally.fail(format!("{}.{key}", self.path), expected.to_owned(), found.to_owned());
     }
 
     /// The value is this one, if one is expected.
@@ -140,11 +95,6 @@ impl<'a> Section<'a> {
             let expected = set(expected);
             self.holds(key, expected.is_disjoint(found), &expected, found);
         }
-    }
-
-    pub(super) fn skip(&mut self, wait: Wait, count: usize) {
-        let wait = self.tally.waiting.unwrap_or(wait);
-        self.tally.skip(wait, count);
     }
 }
 

@@ -1,108 +1,100 @@
 //! How a world comes to rest.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use super::stage::StageError;
+use super::{World, cloud};
 
-use egret_core::{NodeName, Reachability};
-use egret_placement::{decide, probe_targets};
+/// No scenario needs more than a handful of turns; a controller that is never content needs infinitely many.
+const MOST_TURNS: usize = 32;
 
-use super::World;
-
-/// No world of these scenarios needs more than a handful; a decision that is not stable needs infinitely many.
-const MOST_PASSES: usize = 64;
-/// Mass silence is only told from this many targets that had answered (design, "Prober").
-const MASS_TARGETS: usize = 5;
-/// More than this share of them silent at once is mass silence.
-const MASS_PERCENT: usize = 55;
-
-/// So many nodes fell silent at once that the fault is probably the prober's own. What follows needs a controller that
-/// holds still, which a decision alone does not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MassSilence;
-
-/// Why a world does not come to rest.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Loop {
-    /// See [`MassSilence`].
-    MassSilence(MassSilence),
-    /// Decisions undo each other. The last writes, oldest first.
-    Endless(Vec<String>),
-}
-
-impl From<MassSilence> for Loop {
-    fn from(silence: MassSilence) -> Self {
-        Self::MassSilence(silence)
-    }
-}
-
-impl fmt::Display for Loop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::MassSilence(_) => f.write_str("most targets fell silent at once"),
-            Self::Endless(writes) => write!(f, "no rest after {MOST_PASSES} passes: {}", writes.join("; ")),
-        }
-    }
-}
-
-impl World {
-    /// Decides and writes until nothing changes; with `rounds`, until a reachability round changes nothing either.
+impl World<'_> {
+    /// Starts a controller on what is stored.
     ///
     /// # Errors
-    /// If it never ends, or a round finds mass silence.
-    pub fn settle(&mut self, rounds: bool) -> Result<(), Loop> {
-        let mut last_writes = Vec::new();
-        for _ in 0..MOST_PASSES {
-            let writes = self.pass();
-            if !writes.is_empty() {
-                last_writes.push(writes.join(", "));
-                continue;
-            }
-            if !rounds || !self.round()? {
+    /// If it does not start.
+    pub fn start(&mut self) -> Result<(), StageError> {
+        self.stage.start()
+    }
+
+    /// Stops the controller; what it knew is gone.
+    ///
+    /// # Errors
+    /// If it does not stop.
+    pub fn stop(&mut self) -> Result<(), StageError> {
+        self.stage.stop()
+    }
+
+    /// Takes what is stored so far as given, so that history begins here.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn begin(&mut self) -> Result<(), StageError> {
+        self.read()?;
+        self.take_history();
+        Ok(())
+    }
+
+    /// Lets everything that is under way come to its end; with `rounds`, until a reachability round changes nothing either.
+    ///
+    /// # Errors
+    /// If there is no end.
+    pub fn settle(&mut self, rounds: bool) -> Result<(), StageError> {
+        self.calm()?;
+        self.probed = self.stage.targets();
+        if !rounds {
+            return Ok(());
+        }
+        for _ in 0..MOST_TURNS {
+            let versions = self.history.versions.len();
+            let raised = self.history.raised.len();
+            let targets = self.round()?;
+            self.calm()?;
+            let quiet = versions == self.history.versions.len() && raised == self.history.raised.len();
+            if quiet && targets == self.stage.targets() {
+                self.probed = targets;
                 return Ok(());
             }
         }
-        Err(Loop::Endless(last_writes.split_off(last_writes.len().saturating_sub(6))))
+        Err(self.endless())
     }
 
-    /// One reachability round: every target answers or does not; who is no target any more is forgotten. Returns whether
-    /// anything was learnt.
+    /// One reachability round. Returns whom it asked.
     ///
     /// # Errors
-    /// [`MassSilence`]; nothing is learnt then.
-    pub fn round(&mut self) -> Result<bool, MassSilence> {
-        let targets = self.probe_targets();
-        let answered = targets.iter().filter(|node| self.knowledge.get(*node) == Some(&Reachability::Reachable));
-        let answered: Vec<&NodeName> = answered.collect();
-        let silent = answered.iter().filter(|node| !self.answers(node)).count();
-        if answered.len() >= MASS_TARGETS && silent * 100 > answered.len() * MASS_PERCENT {
-            return Err(MassSilence);
+    /// If the controller is not there to hear the answers.
+    pub fn round(&mut self) -> Result<std::collections::BTreeSet<egret_core::NodeName>, StageError> {
+        let targets = self.stage.targets();
+        self.stage.probe(&self.truth)?;
+        Ok(targets)
+    }
+
+    /// The controller's watches list everything anew, and that comes to its end.
+    ///
+    /// # Errors
+    /// If there is no end.
+    pub fn relist(&mut self) -> Result<(), StageError> {
+        self.stage.relist()?;
+        self.calm()
+    }
+
+    /// Rests, and answers for the cloud, until there is nothing to answer.
+    fn calm(&mut self) -> Result<(), StageError> {
+        for _ in 0..MOST_TURNS {
+            self.stage.rest()?;
+            let begin = self.read()?;
+            let requests = cloud::requests(&self.history.versions[begin..], &self.state);
+            if requests.is_empty() || !self.confirms {
+                return Ok(());
+            }
+            for (key, node) in requests {
+                self.stage.edit(&key, &|config| cloud::answer(config, &node, true))?;
+            }
         }
-        let answer = |node: NodeName| {
-            let answer = if self.answers(&node) { Reachability::Reachable } else { Reachability::Unreachable };
-            (node, answer)
-        };
-        let knowledge: BTreeMap<NodeName, Reachability> = targets.into_iter().map(answer).collect();
-        let learnt = knowledge != self.knowledge;
-        self.drained.retain(|node| knowledge.get(node) == Some(&Reachability::Unreachable));
-        self.knowledge = knowledge;
-        Ok(learnt)
+        Err(self.endless())
     }
 
-    fn answers(&self, node: &NodeName) -> bool {
-        self.truth.get(node).copied().unwrap_or(false)
-    }
-
-    /// The nodes that a reachability round would probe now.
-    #[must_use]
-    pub fn probe_targets(&self) -> BTreeSet<NodeName> {
-        if self.probing { probe_targets(&self.observe(), &self.drained) } else { BTreeSet::new() }
-    }
-
-    /// One pass of the controller. Returns what it wrote.
-    fn pass(&mut self) -> Vec<String> {
-        let snapshot = self.observe();
-        let decision = decide(&snapshot);
-        self.journal.note_reasons(&snapshot, &decision);
-        self.write(&snapshot, &decision)
+    fn endless(&self) -> StageError {
+        let last = self.history.by_controller().map(|version| version.key.to_string()).collect::<Vec<_>>();
+        let last = last[last.len().saturating_sub(6)..].to_vec();
+        StageError::Endless { passes: MOST_TURNS, last }
     }
 }

@@ -1,21 +1,19 @@
-//! The world behaves as `scenarios/README.md` says, where no scenario would notice that it does not.
+//! What a world does beyond what scenarios show, and what it does not.
 
-use egret_core::Timestamp;
+use egret_api::annotation::host_cidrs;
+use egret_api::{Kind, ObjectKey};
+use serde_json::{Value, json};
 
 use super::*;
+use crate::scenario::Op;
 
-fn world() -> World {
-    World::new(&Settings::default()).expect("a world")
-}
-
-fn on(platform: PlatformName, cloud_ack: CloudAck) -> World {
-    World::new(&Settings { platform, cloud_ack, ..Settings::default() }).expect("a world")
-}
+const EGRESS_ASSIGNABLE: &str = "k8s.ovn.org/egress-assignable";
 
 fn spec(name: &str, last: u8) -> NodeSpec {
     let annotations = [
         ("k8s.ovn.org/node-primary-ifaddr", format!("{{\"ipv4\":\"10.0.0.{last}/24\"}}")),
-        (HOST_CIDRS, format!("[\"10.0.0.{last}/24\"]")),
+        (host_cidrs::KEY, format!("[\"10.0.0.{last}/24\"]")),
+        ("k8s.ovn.org/node-subnets", format!("{{\"default\":\"10.128.{last}.0/24\"}}")),
         ("cloud.network.openshift.io/egress-ipconfig", "[{\"ifaddr\":{\"ipv4\":\"10.0.0.0/24\"}}]".to_owned()),
     ];
     NodeSpec {
@@ -37,106 +35,54 @@ fn egress_ip(name: &str, address: &str) -> Value {
     })
 }
 
-fn apply(world: &mut World, object: Value) {
-    world.change(&Op::Apply { object }).expect("an object that can be stored");
-}
-
-fn annotate(world: &mut World, node: &str, host_cidrs: &str) {
-    let annotations = [(HOST_CIDRS.to_owned(), Some(host_cidrs.to_owned()))].into();
-    world.change(&Op::SetNodeAnnotation { node: node.to_owned(), annotations }).expect("a node");
-}
-
-fn items(world: &World, name: &str) -> Vec<String> {
-    world.statuses()[name].iter().map(|(address, node)| format!("{address}@{node}")).collect()
-}
-
-#[test]
-fn each_object_is_a_second_younger_and_one_applied_again_keeps_its_age() {
-    let mut world = world();
-    apply(&mut world, egress_ip("b", "10.0.0.1"));
-    apply(&mut world, egress_ip("a", "10.0.0.2"));
-    apply(&mut world, egress_ip("b", "10.0.0.3"));
-    let snapshot = world.observe();
-    let [a, b] = ["a", "b"].map(|name| snapshot.egress_ips[&name.into()].created);
-    assert_eq!(a, Timestamp(b.0 + 1));
-}
-
-#[test]
-fn the_default_selector_is_filled_in_only_where_the_settings_say_so() {
-    for (default, filled) in [(None, true), (Some(true), true), (Some(false), false)] {
-        let settings = Settings { apply_crd_default: default, ..Settings::default() };
-        let mut world = World::new(&settings).expect("a world");
-        apply(&mut world, egress_ip("a", "10.0.0.1"));
-        let stored = world.manifests.get(&ObjectKey::cluster(Kind::EgressIp, "a")).expect("the object");
-        assert_eq!(!stored["spec"]["egressNodeSelector"].is_null(), filled, "{default:?}");
-    }
-}
-
-#[test]
-fn without_a_round_nobody_is_known_and_a_restart_forgets() {
-    let mut world = world();
+fn world<'a>(stage: &'a mut Memory, platform: PlatformName, cloud_ack: CloudAck) -> World<'a> {
+    let settings = Settings { platform, cloud_ack, ..Settings::default() };
+    let mut world = World::open(stage, &settings, std::iter::empty()).expect("a world");
     world.add_node(&spec("n1", 11)).expect("a node");
-    apply(&mut world, egress_ip("a", "10.0.0.100"));
+    world.insert(egress_ip("a", "10.0.0.100")).expect("an object");
+    world.begin().expect("a history");
+    world.start().expect("a controller");
+    world
+}
+
+fn items_of(world: &World<'_>) -> Vec<String> {
+    world.state().statuses()["a"].iter().map(|(address, node)| format!("{address}@{node}")).collect()
+}
+
+#[test]
+fn no_probe_is_answered_without_a_round() {
+    let mut stage = Memory::new();
+    let mut world = world(&mut stage, PlatformName::BareMetal, CloudAck::Auto);
     world.settle(false).expect("rest");
-    assert!(items(&world, "a").is_empty());
+    assert!(items_of(&world).is_empty());
     world.settle(true).expect("rest");
-    assert_eq!(items(&world, "a"), ["10.0.0.100@n1"]);
-    world.forget();
-    assert_eq!(world.observe().nodes[&"n1".into()].reachability, Reachability::NotProbed);
+    assert_eq!(items_of(&world), ["10.0.0.100@n1"]);
 }
 
 #[test]
-fn an_address_that_left_is_remembered_until_its_node_reports_again() {
-    let mut world = world();
-    world.add_node(&spec("n1", 11)).expect("a node");
-    apply(&mut world, egress_ip("a", "10.0.0.100"));
-    world.settle(true).expect("rest");
-    annotate(&mut world, "n1", r#"["10.0.0.11/24","10.0.0.100/32"]"#);
-    world.settle(true).expect("rest");
-    assert_eq!(items(&world, "a"), ["10.0.0.100@n1"]);
-    let delete = Op::Delete { kind: "EgressIP".to_owned(), name: "a".to_owned(), namespace: None };
-    world.change(&delete).expect("the object");
-    world.settle(true).expect("rest");
-    assert_eq!(world.observe().departed.len(), 1);
-    annotate(&mut world, "n1", r#"["10.0.0.11/24"]"#);
-    assert!(world.observe().departed.is_empty());
-}
-
-#[test]
-fn mass_silence_needs_five_that_answered_and_more_than_55_percent_of_them() {
-    for (nodes, silent, mass) in [(4, 4, false), (5, 2, false), (5, 3, true), (20, 11, false), (20, 12, true)] {
-        let mut world = world();
-        for i in 0..nodes {
-            world.add_node(&spec(&format!("n{i}"), 11 + i)).expect("a node");
-        }
-        apply(&mut world, egress_ip("a", "10.0.0.100"));
+fn a_cloud_that_confirms_is_asked_and_one_that_waits_gives_no_status() {
+    for (cloud_ack, expected) in [(CloudAck::Auto, vec!["10.0.0.100@n1"]), (CloudAck::Manual, vec![])] {
+        let mut stage = Memory::new();
+        let mut world = world(&mut stage, PlatformName::Aws, cloud_ack);
         world.settle(true).expect("rest");
-        for i in 0..silent {
-            world.change(&Op::SetReachable { node: format!("n{i}"), reachable: false }).expect("a node");
-        }
-        assert_eq!(world.settle(true) == Err(Loop::MassSilence(MassSilence)), mass, "{silent} of {nodes}");
+        assert_eq!(items_of(&world), expected);
+        let confirmed = cloud_ack == CloudAck::Auto;
+        let config = CloudConfig { node: "n1".to_owned(), owner: "a".to_owned(), confirmed };
+        assert_eq!(world.state().cloud_requests(), [("10.0.0.100".to_owned(), config)].into());
     }
 }
 
 #[test]
-fn a_cloud_that_confirms_at_once_is_asked_and_told_to_stop() {
-    let mut world = on(PlatformName::Aws, CloudAck::Auto);
-    world.add_node(&spec("n1", 11)).expect("a node");
-    apply(&mut world, egress_ip("a", "10.0.0.100"));
+fn history_says_who_wrote_what() {
+    let mut stage = Memory::new();
+    let mut world = world(&mut stage, PlatformName::BareMetal, CloudAck::Auto);
     world.settle(true).expect("rest");
-    let request = CloudConfig { node: "n1".to_owned(), owner: "a".to_owned() };
-    assert_eq!(world.cloud_requests(), [("10.0.0.100".to_owned(), request)].into());
-    world.change(&Op::SetReady { node: "n1".to_owned(), ready: false }).expect("a node");
+    let history = world.take_history();
+    let key = ObjectKey::cluster(Kind::EgressIp, "a");
+    assert!(history.by_controller().any(|version| version.key == key));
+    assert!(history.attempts.contains(&key));
+    world.change(&Op::SetReady { node: "n1".to_owned(), ready: true }).expect("a node");
     world.settle(true).expect("rest");
-    assert!(world.cloud_requests().is_empty());
-}
-
-#[test]
-fn what_waits_for_the_cloud_writes_no_status_of_its_own() {
-    let mut world = on(PlatformName::Aws, CloudAck::Manual);
-    world.add_node(&spec("n1", 11)).expect("a node");
-    apply(&mut world, egress_ip("a", "10.0.0.100"));
-    world.settle(true).expect("rest");
-    assert!(items(&world, "a").is_empty());
-    assert!(world.cloud_requests().is_empty());
+    let history = world.take_history();
+    assert_eq!((history.versions.len(), history.attempts.len()), (0, 0));
 }

@@ -6,13 +6,13 @@ use egret_api::cloud_private_ip_config::object_name;
 use egret_core::Address;
 
 use super::super::expect::{CloudExpect, Pairs};
-use super::super::tally::{Section, Tally, Wait};
+use super::super::tally::{Section, Tally};
 use super::Scene;
 use crate::world::CloudConfig;
 
 pub(super) fn check(scene: &Scene<'_>, expect: &CloudExpect, tally: &mut Tally) {
     let mut section = Section::new(tally, "cloud_private_ip_configs");
-    let configs = scene.world.cloud_requests();
+    let configs = scene.now.cloud_requests();
     let names: BTreeSet<&str> = configs.keys().map(String::as_str).collect();
     section.same_set("names_exact", expect.names_exact.as_ref(), &names);
     section.contains("names_include", expect.names_include.as_ref(), &names);
@@ -23,12 +23,16 @@ pub(super) fn check(scene: &Scene<'_>, expect: &CloudExpect, tally: &mut Tally) 
     let nodes = configs.values().map(|config| config.node.as_str()).collect();
     section.subset("nodes_subset_of", expect.nodes_subset_of.as_ref(), &nodes);
     if let Some(matches) = expect.spec_node_matches_egressip_status {
-        let items = scene.now.statuses.values().flatten();
+        let statuses = scene.now.statuses();
+        let items = statuses.values().flatten();
         let status: BTreeMap<String, &str> = items.map(|(address, node)| (name(address), node.as_str())).collect();
         let spec = configs.iter().map(|(name, config)| (name.clone(), config.node.as_str())).collect();
         section.holds("spec_node_matches_egressip_status", matches == (status == spec), &status, &spec);
     }
-    section.skip(Wait::CloudConfirmation, usize::from(expect.status_first.is_some()));
+    if let Some(first) = expect.status_first {
+        let early = &scene.replay.changed_while_in_status;
+        section.holds("status_first", first == early.is_empty(), &first, early);
+    }
 }
 
 fn values(
