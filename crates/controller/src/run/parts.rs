@@ -42,6 +42,8 @@ pub(super) struct Parts {
     others: JoinSet<()>,
     names: BTreeMap<Id, Part>,
     candidate: JoinHandle<Candidate>,
+    /// It has ended and been asked for its result, which it has only once.
+    candidate_asked: bool,
     stopping: CancellationToken,
 }
 
@@ -54,7 +56,14 @@ impl Parts {
             candidate.run(&stop).await;
             candidate
         });
-        Self { watches: JoinSet::new(), others: JoinSet::new(), names: BTreeMap::new(), candidate, stopping }
+        Self {
+            watches: JoinSet::new(),
+            others: JoinSet::new(),
+            names: BTreeMap::new(),
+            candidate,
+            candidate_asked: false,
+            stopping,
+        }
     }
 
     /// Cancelled when nothing new is to be begun.
@@ -75,7 +84,10 @@ impl Parts {
         let (id, result) = tokio::select! {
             Some(ended) = self.watches.join_next_with_id() => split(ended),
             Some(ended) = self.others.join_next_with_id() => split(ended),
-            ended = &mut self.candidate => return error(Part::Candidate, ended.map(drop)),
+            ended = &mut self.candidate => {
+                self.candidate_asked = true;
+                return error(Part::Candidate, ended.map(drop));
+            }
         };
         error(self.names.get(&id).copied().unwrap_or(Part::Writer), result)
     }
@@ -89,8 +101,7 @@ impl Parts {
             tracing::warn!("not everything under way has ended in time");
             self.others.shutdown().await;
         }
-        // One that has ended before has been asked already, and must not be asked again.
-        if self.candidate.is_finished() {
+        if self.candidate_asked {
             return;
         }
         if let Ok(Ok(candidate)) = timeout(words, &mut self.candidate).await
