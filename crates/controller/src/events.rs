@@ -23,7 +23,7 @@ pub(crate) const REPORTER: &str = "egret-controller";
 const WAITING: usize = 2048;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// What happens again within this time is a series of one event. Longer, and the API server may have dropped the event.
-const SERIES: Duration = Duration::from_secs(6 * 60);
+const SERIES: Duration = Duration::from_mins(6);
 /// Events in a namespace that none of their objects have: where kubectl looks for those of cluster-scoped objects.
 const DEFAULT_NAMESPACE: &str = "default";
 /// What the API server takes at most.

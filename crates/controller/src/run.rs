@@ -90,14 +90,15 @@ pub async fn run(
     let (answers_in, answers) = mpsc::unbounded_channel();
     let (writes, writes_out) = mpsc::unbounded_channel();
     let (events, recorder) = events::recorder(client.clone(), election.identity.clone(), Arc::clone(&metrics));
-    let writer = Writer::new(client.clone(), standing.clone(), results_in, Arc::clone(&metrics), config.writes_at_once);
+    let writing =
+        Writer::new(client.clone(), standing.clone(), results_in, Arc::clone(&metrics), config.writes_at_once);
 
     let mut parts = Parts::new(candidate);
     for kind in brain.kinds() {
         let watch = Watch::new(client.clone(), kind, changes_in.clone(), Arc::clone(&metrics));
         parts.add_watch(kind, watch.run());
     }
-    parts.add(Part::Writer, writer.run(writes_out, parts.stopping()));
+    parts.add(Part::Writer, writing.run(writes_out, parts.stopping()));
     parts.add(Part::Recorder, recorder.run());
     let mut turning = Loop {
         brain,

@@ -27,7 +27,7 @@ const WATCH_SECONDS: u32 = 55;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_millis(3300);
 /// A failure after so long is a new one.
-const FORGIVEN: Duration = Duration::from_secs(60);
+const FORGIVEN: Duration = Duration::from_mins(1);
 
 /// How often a kind that is not installed is looked for.
 const ABSENT_PAUSE: Duration = Duration::from_secs(2);

@@ -125,7 +125,7 @@ async fn send(api: &Api<Stored>, object: &ObjectKey, action: Action) -> kube::Re
             let preconditions = Preconditions { uid: Some(uid), resource_version: Some(resource_version) };
             let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
             // With a finalizer on it, the object is still there and comes back as it is now.
-            api.delete(name, &parameters).await.map(|deleted| deleted.left())
+            Ok(api.delete(name, &parameters).await?.left())
         }
     }
 }

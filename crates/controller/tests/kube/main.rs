@@ -1,5 +1,8 @@
 //! The Kubernetes side of the controller against a real API server.
 
+// All of it is tests.
+#![allow(clippy::panic, clippy::unwrap_used)]
+
 mod fixture;
 mod lease;
 mod proxy;

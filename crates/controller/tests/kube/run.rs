@@ -55,7 +55,8 @@ impl Controller {
             questions,
             stop: stop.clone(),
         };
-        let task = tokio::spawn(async move { run(&config, surroundings, |answers| Box::new(Alive(answers))).await });
+        let task =
+            tokio::spawn(async move { Box::pin(run(&config, surroundings, |answers| Box::new(Alive(answers)))).await });
         Self { shared, stop, task }
     }
 

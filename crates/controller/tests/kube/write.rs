@@ -22,7 +22,7 @@ type Result = std::result::Result<Option<Value>, WriteError>;
 
 /// A writer and its ends.
 struct Writes {
-    writes: mpsc::UnboundedSender<Write>,
+    orders: mpsc::UnboundedSender<Write>,
     results: mpsc::UnboundedReceiver<Input>,
     standing: watch::Sender<Standing>,
 }
@@ -35,14 +35,14 @@ impl Writes {
     fn new(client: Client) -> Self {
         let (standing, standing_out) = watch::channel(right(PATIENCE * 10));
         let (results_in, results) = mpsc::unbounded_channel();
-        let (writes, writes_out) = mpsc::unbounded_channel();
+        let (orders, ordered) = mpsc::unbounded_channel();
         let writer = Writer::new(client, standing_out, results_in, Arc::new(Metrics::new()), 4);
-        tokio::spawn(writer.run(writes_out, CancellationToken::new()));
-        Self { writes, results, standing }
+        tokio::spawn(writer.run(ordered, CancellationToken::new()));
+        Self { orders, results, standing }
     }
 
     async fn write(&mut self, object: ObjectKey, action: Action) -> Result {
-        self.writes.send(Write { id: WriteId(7), object, action }).unwrap();
+        self.orders.send(Write { id: WriteId(7), object, action }).unwrap();
         loop {
             match timeout(PATIENCE, self.results.recv()).await.expect("a result").unwrap() {
                 Input::Written { id: WriteId(7), result } => return result,
@@ -309,7 +309,10 @@ async fn an_overloaded_api_server_is_left_alone_for_as_long_as_it_says() {
     server.pause_etcd().unwrap();
     let operations = vec![json!({"op": "add", "path": "/status", "value": status("n")})];
     let first = Action::Patch { subresource: None, operations };
-    writes.writes.send(Write { id: WriteId(1), object: ObjectKey::cluster(Kind::EgressIp, "a"), action: first }).unwrap();
+    writes
+        .orders
+        .send(Write { id: WriteId(1), object: ObjectKey::cluster(Kind::EgressIp, "a"), action: first })
+        .unwrap();
     let refused = eventually("a refusal", async || {
         let second = writes.patch("a", json!([{"op": "add", "path": "/status", "value": status("m")}])).await;
         matches!(second, Err(WriteError::Transient { retry_after: Some(_), .. })).then_some(second)
@@ -326,14 +329,14 @@ async fn no_more_than_so_many_are_under_way_and_those_end_when_it_stops() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     let client = egret_controller::client(kube::Config::new(url.parse().unwrap())).unwrap();
     let (results_in, mut results) = mpsc::unbounded_channel();
-    let (writes, writes_out) = mpsc::unbounded_channel();
+    let (orders, ordered) = mpsc::unbounded_channel();
     let (_standing, standing_out) = watch::channel(right(Duration::from_secs(2)));
     let stop = CancellationToken::new();
     let writer = Writer::new(client, standing_out, results_in, Arc::new(Metrics::new()), 2);
-    let running = tokio::spawn(writer.run(writes_out, stop.clone()));
+    let running = tokio::spawn(writer.run(ordered, stop.clone()));
     for id in 0..5 {
         let action = Action::Patch { subresource: None, operations: Vec::new() };
-        writes.send(Write { id: WriteId(id), object: ObjectKey::cluster(Kind::EgressIp, "a"), action }).unwrap();
+        orders.send(Write { id: WriteId(id), object: ObjectKey::cluster(Kind::EgressIp, "a"), action }).unwrap();
     }
     let two = [listener.accept().await.unwrap(), listener.accept().await.unwrap()];
     assert!(timeout(Duration::from_millis(500), listener.accept()).await.is_err(), "there is no third");
