@@ -178,7 +178,7 @@ impl Brain {
         }
         self.end_rests(now.elapsed);
         self.retarget();
-        self.judge(now.elapsed);
+        self.judge(now);
         self.decide();
         let mut output = Output::default();
         self.write_egress_ips(now, &mut output);
@@ -266,7 +266,7 @@ impl Brain {
     }
 
     /// Puts what probes have told into the snapshot.
-    fn judge(&mut self, now: Duration) {
+    fn judge(&mut self, now: Now) {
         let silence = self.reach.silence().map(|silence| silence.number);
         self.reach.judge(now);
         if let Some(silence) = self.reach.silence().filter(|new| Some(new.number) != silence) {

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use egret_core::{NodeName, Reachability};
 
-use crate::{Answer, config::MassSilence};
+use crate::config::MassSilence;
+use crate::{Answer, Now};
 
 /// Who answered within this time counts as having been alive.
 const ALIVE_FOR: Duration = Duration::from_mins(1);
@@ -20,7 +21,8 @@ const SAMPLE: Duration = Duration::from_millis(1500);
 /// Many nodes fell silent at once, and nothing is concluded from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Silence {
-    /// Counts up from 1 within one leadership; the operator accepts this one by its number.
+    /// The operator accepts this one by its number: that of the second in which it began, since 1970, so that what was
+    /// said to another leader about another silence is no answer to this one.
     pub number: u64,
     /// When it began: a value of [`crate::Now::elapsed`].
     pub since: Duration,
@@ -59,6 +61,7 @@ pub(crate) struct Reach {
     /// Targets without an address to probe.
     nowhere: BTreeSet<NodeName>,
     silence: Option<Silence>,
+    /// Of the last silence.
     number: u64,
     accepted: Option<u64>,
     /// How often a node that had answered was given up.
@@ -123,7 +126,7 @@ impl Reach {
     }
 
     /// Judges what has come in: whether silence is mass silence, and whom to give up.
-    pub(crate) fn judge(&mut self, now: Duration) {
+    pub(crate) fn judge(&mut self, Now { elapsed: now, wall }: Now) {
         let (mass, targets) = self.mass(now);
         let accepted = |number: u64| self.accepted == Some(number);
         let held = match &self.silence {
@@ -132,7 +135,7 @@ impl Reach {
         };
         if held {
             let silence = self.silence.get_or_insert_with(|| {
-                self.number += 1;
+                self.number = (self.number + 1).max(u64::try_from(wall.0).unwrap_or_default());
                 Silence { number: self.number, since: now, nodes: BTreeSet::new(), targets }
             });
             let known = &self.known;
@@ -190,6 +193,8 @@ impl Reach {
 
 #[cfg(test)]
 mod tests {
+    use egret_core::Timestamp;
+
     use super::*;
 
     fn name(i: usize) -> NodeName {
@@ -210,7 +215,11 @@ mod tests {
         for i in nodes {
             reach.probed(&name(i), answer, now);
         }
-        reach.judge(now);
+        judge(reach, now);
+    }
+
+    fn judge(reach: &mut Reach, elapsed: Duration) {
+        reach.judge(Now { elapsed, wall: Timestamp(1_000) });
     }
 
     fn count(reach: &Reach, nodes: usize, what: Reachability) -> usize {
@@ -280,16 +289,16 @@ mod tests {
         let mut reach = reach(10);
         all(&mut reach, 0..10, Answer::Alive, at(0));
         all(&mut reach, 0..6, Answer::Silent, at(1000));
-        reach.accept(7);
-        reach.judge(at(1001));
-        assert_eq!(count(&reach, 10, Reachability::InDoubt), 6, "another number");
         reach.accept(1);
-        reach.judge(at(1002));
+        judge(&mut reach, at(1001));
+        assert_eq!(count(&reach, 10, Reachability::InDoubt), 6, "another number");
+        reach.accept(1_000);
+        judge(&mut reach, at(1002));
         assert_eq!(count(&reach, 10, Reachability::Unreachable), 6);
         all(&mut reach, 0..10, Answer::Alive, at(2000));
         all(&mut reach, 0..6, Answer::Silent, at(3000));
-        assert_eq!(count(&reach, 10, Reachability::InDoubt), 6, "the next one has the number 2");
-        assert_eq!(reach.silence().unwrap().number, 2);
+        assert_eq!(count(&reach, 10, Reachability::InDoubt), 6, "the next one has another number");
+        assert_eq!(reach.silence().unwrap().number, 1_001);
     }
 
     #[test]
@@ -309,7 +318,7 @@ mod tests {
         assert_eq!(reach.of(&name(2)), Reachability::Unreachable);
         assert_eq!(reach.of(&name(0)), Reachability::NotProbed);
         reach.probed(&name(0), Answer::Silent, at(0));
-        reach.judge(at(0));
+        judge(&mut reach, at(0));
         assert_eq!(reach.of(&name(0)), Reachability::NotProbed, "an answer that comes after the target has gone");
     }
 }
