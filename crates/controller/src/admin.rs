@@ -197,7 +197,7 @@ mod tests {
         let (shared, mut questions) = Shared::new();
         shared.set_listed();
         let shared = Arc::new(shared);
-        let view = crate::shared::View::default();
+        let view = egret_brain::View::default();
         let expected = serde_json::to_string(&view).expect("JSON");
         let answers = async {
             if let Some(Question::View(sender)) = questions.recv().await {

@@ -55,7 +55,10 @@ impl LogFilter {
     pub fn parse(text: &str) -> Result<Self, LogFilterError> {
         let words = text.split(',').map(str::trim).filter(|word| !word.contains(['=', '[', ']', '{', '}']));
         for word in words {
-            word.parse::<LevelFilter>().map_err(|_| LogFilterError::NoLevel { word: word.to_owned() })?;
+            // Nothing would be read as a level, too.
+            if word.is_empty() || word.parse::<LevelFilter>().is_err() {
+                return Err(LogFilterError::NoLevel { word: word.to_owned() });
+            }
         }
         EnvFilter::builder().parse(text)?;
         Ok(Self(text.to_owned()))

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use egret_api::Kind;
 use egret_brain::{Answer, Numbers};
+use egret_core::EventReason;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -25,6 +26,16 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 
 /// The kinds that are written.
 const WRITTEN: [Kind; 4] = [Kind::EgressIp, Kind::EgressService, Kind::Node, Kind::CloudPrivateIpConfig];
+/// Why an address can be without a node; others are counted when they come.
+const REASONS: [EventReason; 7] = [
+    EventReason::InvalidEgressNodeSelector,
+    EventReason::NoMatchingNodeFound,
+    EventReason::MatchingNodesUnavailable,
+    EventReason::UnassignedRequest,
+    EventReason::EgressIpConflict,
+    EventReason::UnsupportedRequest,
+    EventReason::InvalidEgressIp,
+];
 /// How a write can end; see `WriteError::class`.
 const RESULTS: [&str; 6] = ["ok", "conflict", "gone", "denied", "invalid", "transient"];
 
@@ -128,7 +139,7 @@ impl Metrics {
     /// All at zero, in a registry of their own.
     #[must_use]
     pub fn new() -> Self {
-        let kinds = Kind::ALL.map(Kind::as_str);
+        let kinds = Kind::ALL.map(Kind::name);
         let metrics = Self {
             registry: Registry::default(),
             egress_ips: Gauge::default(),
@@ -137,7 +148,7 @@ impl Metrics {
             decision: Histogram::new(exponential_buckets(0.000_1, 2.0, 14)),
             write: Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.001, 2.0, 14))),
             writes: Family::default(),
-            unassigned: Levels::new(|reason| ByReason { reason }, &[]),
+            unassigned: Levels::new(|reason| ByReason { reason }, &REASONS.map(EventReason::as_str)),
             moves: Family::default(),
             probe: Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.000_5, 2.0, 13))),
             nodes: Levels::new(
@@ -159,13 +170,13 @@ impl Metrics {
     /// Lets every series that can be known in advance exist from the start: `increase()` does not see the step from no
     /// series to 1.
     fn begin(self) -> Self {
-        for kind in WRITTEN.map(Kind::as_str) {
+        for kind in WRITTEN.map(Kind::name) {
             drop(self.write.get_or_create(&ByKind { kind }));
             for result in RESULTS {
                 drop(self.writes.get_or_create(&ByKindAndResult { kind, result }));
             }
         }
-        for kind in Kind::ALL.map(Kind::as_str) {
+        for kind in Kind::ALL.map(Kind::name) {
             drop(self.watch_errors.get_or_create(&ByKind { kind }));
         }
         for outcome in [Answer::Alive, Answer::Silent].map(outcome) {
@@ -215,7 +226,7 @@ impl Metrics {
         );
         r.register(
             "egret_controller_moves",
-            "Assignments of addresses and services that ended, by the cause",
+            "Assignments of addresses that ended, by the cause",
             self.moves.clone(),
         );
         r.register(
@@ -282,7 +293,7 @@ impl Metrics {
 
     /// A write to an object of this kind ended: `ok` or a class of `WriteError`.
     pub fn wrote(&self, kind: Kind, result: &'static str, took: Duration) {
-        let kind = kind.as_str();
+        let kind = kind.name();
         self.write.get_or_create(&ByKind { kind }).observe(took.as_secs_f64());
         self.writes.get_or_create(&ByKindAndResult { kind, result }).inc();
     }
@@ -299,7 +310,7 @@ impl Metrics {
 
     /// Listing or watching a kind failed once.
     pub fn watch_failed(&self, kind: Kind) {
-        self.watch_errors.get_or_create(&ByKind { kind: kind.as_str() }).inc();
+        self.watch_errors.get_or_create(&ByKind { kind: kind.name() }).inc();
     }
 
     /// An event was raised, or could not be: `ok` or a class of `WriteError`.
@@ -319,7 +330,8 @@ impl Metrics {
         }
         self.unassigned.set(&numbers.unassigned);
         self.nodes.set(&numbers.nodes);
-        self.faults.set(&numbers.faulty);
+        let faulty = numbers.faulty.iter().filter_map(|(kind, count)| Some((Kind::parse(kind)?.name(), *count)));
+        self.faults.set(&faulty.collect());
         self.mass_silence.set((numbers.in_doubt > 0).into());
     }
 
@@ -359,7 +371,9 @@ mod tests {
 
     #[test]
     fn names_types_and_help_are_as_reviewed() {
-        let text = Metrics::new().exposition();
+        let metrics = Metrics::new();
+        metrics.record(&Numbers { moves: BTreeMap::from([("NotReady", 1)]), ..Numbers::default() });
+        let text = metrics.exposition();
         let lines: Vec<&str> = text.lines().filter(|line| line.starts_with('#')).collect();
         assert_eq!(lines.join("\n") + "\n", include_str!("metrics/reviewed.txt"));
     }
@@ -371,9 +385,9 @@ mod tests {
             "ovnkube_clustermanager_num_egress_ips",
             "ovnkube_clustermanager_egress_ips_node_unreachable_total",
             "ovnkube_clustermanager_egress_ips_rebalance_total",
-            "egret_controller_writes_total{kind=\"egressip\",result=\"denied\"}",
-            "egret_controller_write_duration_seconds_count{kind=\"node\"}",
-            "egret_controller_watch_errors_total{kind=\"cloudprivateipconfig\"}",
+            "egret_controller_writes_total{kind=\"EgressIP\",result=\"denied\"}",
+            "egret_controller_write_duration_seconds_count{kind=\"Node\"}",
+            "egret_controller_watch_errors_total{kind=\"CloudPrivateIPConfig\"}",
             "egret_controller_nodes{reachability=\"in_doubt\"}",
             "egret_controller_events_total{result=\"ok\"}",
         ] {
@@ -390,6 +404,15 @@ mod tests {
         assert_eq!(value(&metrics.exposition(), series), Some(2.0));
         metrics.record(&Numbers::default());
         assert_eq!(value(&metrics.exposition(), series), Some(0.0));
+    }
+
+    #[test]
+    fn faults_have_the_kinds_as_people_write_them() {
+        let metrics = Metrics::new();
+        metrics.record(&Numbers { faulty: BTreeMap::from([("egressip", 3)]), ..Numbers::default() });
+        let text = metrics.exposition();
+        assert_eq!(value(&text, "egret_controller_object_faults{kind=\"EgressIP\"}"), Some(3.0));
+        assert_eq!(value(&text, "egret_controller_object_faults{kind=\"Node\"}"), Some(0.0));
     }
 
     #[test]
@@ -410,8 +433,8 @@ mod tests {
         metrics.wrote(Kind::EgressIp, "conflict", Duration::from_millis(3));
         metrics.probed(Answer::Silent, Duration::from_secs(1));
         let text = metrics.exposition();
-        assert_eq!(value(&text, "egret_controller_writes_total{kind=\"egressip\",result=\"conflict\"}"), Some(1.0));
-        assert_eq!(value(&text, "egret_controller_write_duration_seconds_count{kind=\"egressip\"}"), Some(1.0));
+        assert_eq!(value(&text, "egret_controller_writes_total{kind=\"EgressIP\",result=\"conflict\"}"), Some(1.0));
+        assert_eq!(value(&text, "egret_controller_write_duration_seconds_count{kind=\"EgressIP\"}"), Some(1.0));
         assert_eq!(value(&text, "egret_controller_probe_duration_seconds_sum{outcome=\"silent\"}"), Some(1.0));
     }
 }
