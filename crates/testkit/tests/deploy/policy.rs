@@ -132,7 +132,7 @@ async fn everything_but_the_mark_is_free() {
     api.delete("a", &kube::api::DeleteParams::default()).await.expect("an object with a mark can be deleted");
 }
 
-/// OVN-Kubernetes' policy, by what it does: see section 1.6 of the project's notes on its behaviour.
+/// A policy that does what OVN-Kubernetes' own one does.
 fn theirs() -> crate::manifests::Manifests {
     let mark = format!("object.metadata.?annotations[?'{MARK}']");
     let before = format!("oldObject.metadata.?annotations[?'{MARK}']");
