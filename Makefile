@@ -32,8 +32,9 @@ unit: toolchain controlplane ## run every test that cargo knows
 controlplane: ## build the etcd and Kubernetes that tests run against, once, outside the checkout
 	@test -n "$$KUBEBUILDER_ASSETS" || controlplane/build >/dev/null
 
-scenarios: toolchain ## play the scenarios through the decision code [DIR=folder]
-	@cargo run --quiet --locked --bin scenarios -- $(DIR)
+scenarios: toolchain ## play the scenarios through the controller [DIR=folder] [THROUGH=memory|api]
+	@cargo build --quiet --locked --workspace --bin scenarios
+	@"$(BIN)/scenarios" --through $(or $(THROUGH),memory) $(DIR)
 
 check: toolchain ## check format, lints, licences, dependencies and generated files
 	@echo 'format'
