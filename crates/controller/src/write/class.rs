@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use egret_brain::WriteError;
 use kube::core::Status;
+use kube::core::response::StatusDetails;
 
 /// How long an API server that has too much to do is left alone if it does not say: its own fairness says one second.
 const OVERLOADED: Duration = Duration::from_secs(1);
@@ -40,10 +41,11 @@ fn is_admission(message: &str) -> bool {
     denied && (message.contains("ValidatingAdmissionPolicy") || message.contains("admission webhook"))
 }
 
-/// A patch that does not fit the object, its `test` above all, is no fault of the object: an API server (1.36, seen) says
-/// that it rejected the request because of an error in it, names no object, and gives the patch library's words as cause.
+/// A patch that does not fit the object, its `test` above all, is no fault of the object. An API server (1.36, seen) says
+/// only that it rejected the request because of an error in it, and names no object and no field.
 fn is_failed_patch(status: &Status) -> bool {
-    status.details.as_ref().is_none_or(|details| {
-        details.name.is_empty() && details.causes.iter().all(|cause| cause.reason == "UnexpectedServerResponse")
-    })
+    let named = |details: &StatusDetails| {
+        !details.name.is_empty() || details.causes.iter().any(|cause| !cause.field.is_empty())
+    };
+    !status.details.as_ref().is_some_and(named)
 }

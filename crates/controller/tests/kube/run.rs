@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use egret_brain::Answer;
 use egret_controller::lease::Terms;
@@ -40,6 +40,7 @@ struct Controller {
 impl Controller {
     fn start(client: Client, identity: &str) -> Self {
         let mut config = Config::new("default", identity);
+        // Proportions as they run; an answer may take a second.
         config.election.terms = Terms {
             duration: Duration::from_secs(4),
             deadline: Duration::from_secs(2),
@@ -64,6 +65,14 @@ impl Controller {
         self.stop.cancel();
         timeout(PATIENCE, self.task).await.expect("it ends").unwrap().unwrap();
     }
+}
+
+fn lease() -> Value {
+    json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "egret-controller", "namespace": "default"},
+    })
 }
 
 async fn host(client: &Client, object: &Value) -> Option<String> {
@@ -139,16 +148,23 @@ async fn the_second_controller_goes_on_where_the_first_one_stops() {
 }
 
 #[tokio::test]
+async fn whoever_stops_in_good_order_gives_the_lease_up_and_is_soon_gone() {
+    let (_server, client) = cluster().await;
+    let controller = Controller::start(client.clone(), "one");
+    let object = create(&client, &egress_ip("e", &["172.18.0.100"])).await;
+    eventually("a node", async || host(&client, &object).await).await;
+    let (writes_and_words, began) = (Duration::from_secs(4), Instant::now());
+    controller.end().await;
+    assert!(began.elapsed() < writes_and_words, "nothing was under way: {:?}", began.elapsed());
+    assert_eq!(get(&client, &lease()).await.unwrap()["spec"]["holderIdentity"], "");
+}
+
+#[tokio::test]
 async fn a_leader_whose_lease_is_stolen_decides_nothing_and_goes_on_afterwards() {
     let (_server, client) = cluster().await;
     let controller = Controller::start(client.clone(), "one");
     eventually("it leads", async || controller.shared.leading().then_some(())).await;
-    let lease = json!({
-        "apiVersion": "coordination.k8s.io/v1",
-        "kind": "Lease",
-        "metadata": {"name": "egret-controller", "namespace": "default"},
-    });
-    merge(&client, &lease, json!({"spec": {"holderIdentity": "thief"}})).await;
+    merge(&client, &lease(), json!({"spec": {"holderIdentity": "thief"}})).await;
     eventually("it leads no more", async || (!controller.shared.leading()).then_some(())).await;
     let object = create(&client, &egress_ip("e", &["172.18.0.100"])).await;
     eventually("it leads again", async || {
