@@ -105,6 +105,11 @@ Examples:
   egret audit cluster.yaml --assume-unreachable worker-7 -o json";
 
 const CONTROLLER_NOTES: &str = "\
+Examples:
+  egret controller --kubeconfig admin.conf --namespace egret-system    outside of the cluster, for a try
+  egret controller --probe-port 9107 --log-format json                 where ovnkube-node serves its health
+  EGRET_PLATFORM=aws egret controller                                  on a cloud
+
 Times are written as 15s, 400ms or 1m30s; a bare number counts seconds. It stops in good order on SIGTERM or SIGINT: no
 new writes, those under way end, the lease is given up.
 
@@ -174,16 +179,11 @@ pub struct LiveArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "sources")]
     pub context: Option<String>,
     /// The namespace of the controller, whose Lease names the pod to ask for what it knows.
-    #[arg(
-        long,
-        env = "EGRET_CONTROLLER_NAMESPACE",
-        default_value = "egret-system",
-        value_name = "NAME",
-        conflicts_with = "sources"
-    )]
+    // What the environment says of a live cluster is no contradiction to a file, so these two exclude nothing.
+    #[arg(long, env = "EGRET_CONTROLLER_NAMESPACE", default_value = "egret-system", value_name = "NAME")]
     pub controller_namespace: String,
     /// Ask the controller at its admin address directly, not through the API server.
-    #[arg(long, env = "EGRET_CONTROLLER_URL", value_name = "http://HOST:PORT", conflicts_with = "sources")]
+    #[arg(long, env = "EGRET_CONTROLLER_URL", value_name = "http://HOST:PORT")]
     pub controller_url: Option<String>,
 }
 

@@ -14,6 +14,7 @@ mod command;
 pub mod input;
 mod live;
 mod nearest;
+mod program;
 mod report;
 mod selector_text;
 
@@ -26,6 +27,7 @@ use crate::cluster::{Cluster, Refusal};
 use crate::command::Answer;
 use crate::input::{Progress, Style as DiagnosticStyle, printable};
 
+pub use crate::program::Program;
 pub use crate::report::Style;
 
 /// Everything went well.
@@ -59,7 +61,7 @@ pub struct Streams {
 
 /// Runs a command.
 #[must_use]
-pub fn run(cli: &Cli, streams: Streams, progress: &dyn Progress) -> Output {
+pub fn run(cli: &Cli, program: Program, streams: Streams, progress: &dyn Progress) -> Output {
     match &cli.command {
         Command::Plan(args) => answer(&args.input, streams, progress, |cluster| {
             let answer = command::plan::run(cluster, args, streams.stdout, progress)?;
@@ -82,7 +84,7 @@ pub fn run(cli: &Cli, streams: Streams, progress: &dyn Progress) -> Output {
         Command::Crds(args) => crds(args.all),
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut Cli::command(), "egret", &mut script);
+            clap_complete::generate(*shell, &mut Cli::command(), program.executable(), &mut script);
             Output { stdout: String::from_utf8_lossy(&script).into_owned(), stderr: String::new(), code: SUCCESS }
         }
     }

@@ -82,12 +82,12 @@ pub(crate) enum LiveError {
         source: Box<kube::Error>,
     },
     /// Not everything can be read.
-    #[error("{name} cannot be read, so nothing is answered: {source}")]
+    #[error("{name} cannot be read, so nothing is answered: {why}")]
     Listing {
         /// The cluster.
         name: String,
-        /// Why. Part of the message, because it is many lines.
-        source: ListingError,
+        /// Why. Part of the message and not a cause behind it, because it may have many lines.
+        why: ListingError,
     },
     /// No runtime for the client.
     #[error("failed to start the runtime")]
@@ -109,7 +109,7 @@ async fn reach(args: &LiveArgs, progress: &dyn Progress) -> Result<(Client, Live
     progress.file(&name, 0);
     let client = client(&name, config)?;
     let (listed, known) = tokio::join!(listing::read(&client), leader::ask(&client, args));
-    let Listed { manifests, absent } = listed.map_err(|source| LiveError::Listing { name: name.clone(), source })?;
+    let Listed { manifests, absent } = listed.map_err(|why| LiveError::Listing { name: name.clone(), why })?;
     progress.all(manifests.len());
     Ok((client, Live { name, manifests, absent, known }))
 }

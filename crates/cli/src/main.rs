@@ -1,15 +1,17 @@
 //! The `egret` binary.
 
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
-use egret_cli::args::{Cli, Colour};
+use egret_cli::args::Colour;
 use egret_cli::input::Spinner;
-use egret_cli::{FAILURE, SUCCESS, Streams, Style, USAGE, run};
+use egret_cli::{FAILURE, Program, SUCCESS, Streams, Style, USAGE, run};
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let program = Program::called(arguments.first().map(OsString::as_os_str));
+    let cli = match program.parse(arguments) {
         Ok(cli) => cli,
         Err(usage) => {
             let asked = usage.exit_code() == 0;
@@ -21,7 +23,7 @@ fn main() -> ExitCode {
         stdout: style(cli.color, std::io::stdout().is_terminal(), terminal_size::terminal_size_of(std::io::stdout())),
         stderr: style(cli.color, std::io::stderr().is_terminal(), terminal_size::terminal_size_of(std::io::stderr())),
     };
-    let output = run(&cli, streams, &Spinner::new());
+    let output = run(&cli, program, streams, &Spinner::new());
     // A reader that closes its pipe early, as `head` does, is no error worth telling.
     let told = std::io::stderr().write_all(output.stderr.as_bytes());
     let written = std::io::stdout().write_all(output.stdout.as_bytes()).and_then(|()| std::io::stdout().flush());

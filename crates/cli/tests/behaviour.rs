@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use clap::Parser;
 use egret_cli::args::Cli;
 use egret_cli::input::Silent;
-use egret_cli::{Streams, Style};
+use egret_cli::{Program, Streams, Style};
 use serde_json::{Value, json};
 use support::{Run, egret, root, run, run_with};
 use tempfile::TempDir;
@@ -389,7 +389,7 @@ fn a_narrow_terminal_is_never_overrun() {
             .iter()
             .map(|word| if word.starts_with("examples/") { root().join(word).into_os_string() } else { word.into() });
         let cli = Cli::try_parse_from(std::iter::once("egret".into()).chain(rooted)).unwrap();
-        let output = egret_cli::run(&cli, Streams { stdout: style, stderr: style }, &Silent);
+        let output = egret_cli::run(&cli, Program::Egret, Streams { stdout: style, stderr: style }, &Silent);
         assert_eq!(output.stderr, "", "{arguments:?}");
         assert_narrow(arguments, &output.stdout);
     }
@@ -665,4 +665,29 @@ fn thousands_of_faults_are_counted() {
     let run = ask(&["status", &path]);
     assert_eq!(run.code, Some(1), "{run}");
     assert!(run.stderr.contains("note: 30 more faults are not shown"), "{run}");
+}
+
+// The name that it is called by.
+
+#[test]
+fn installed_as_a_plugin_it_calls_itself_kubectl_egret_and_completes_its_own_file() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let plugin = folder.path().join("kubectl-egret");
+    fs::hard_link(env!("CARGO_BIN_EXE_egret"), &plugin)
+        .or_else(|_| fs::copy(env!("CARGO_BIN_EXE_egret"), &plugin).map(drop))
+        .expect("the binary can be copied");
+    let ask = |arguments: &[&str]| {
+        let mut command = Command::new(&plugin);
+        command.args(arguments).current_dir(root()).env("NO_COLOR", "1");
+        run(command)
+    };
+    let help = ask(&["status", "--help"]);
+    assert!(
+        help.stdout.contains("Usage: kubectl egret status ") && help.stdout.contains("kubectl egret status --watch")
+    );
+    let wrong = ask(&["status", "--no-such-option"]);
+    assert_eq!(wrong.code, Some(64), "{wrong}");
+    assert!(wrong.stderr.contains("Usage: kubectl egret status"), "{wrong}");
+    assert!(ask(&["completions", "bash"]).stdout.contains("-o default kubectl-egret\n"), "for the file that is run");
+    assert_eq!(ask(&["audit", DRAIN]).code, Some(0));
 }

@@ -22,7 +22,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 /// The media type of [`Metrics::exposition`].
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The kinds that are written.
 const WRITTEN: [Kind; 4] = [Kind::EgressIp, Kind::EgressService, Kind::Node, Kind::CloudPrivateIpConfig];
@@ -224,11 +224,7 @@ impl Metrics {
             "Addresses without a node, by the reason",
             self.unassigned.family.clone(),
         );
-        r.register(
-            "egret_controller_moves",
-            "Assignments of addresses that ended, by the cause",
-            self.moves.clone(),
-        );
+        r.register("egret_controller_moves", "Assignments of addresses that ended, by the cause", self.moves.clone());
         r.register(
             "egret_controller_probe_duration_seconds",
             "How long a probe of a node took until its outcome was known",
@@ -278,7 +274,7 @@ impl Metrics {
         self
     }
 
-    /// All of them in the text format of OpenMetrics, media type [`CONTENT_TYPE`].
+    /// All of them in the text format of OpenMetrics.
     #[must_use]
     pub fn exposition(&self) -> String {
         let mut text = String::new();

@@ -4,7 +4,6 @@ use std::fmt;
 use std::time::Duration;
 
 use egret_brain::View;
-use egret_controller::ADMIN_PORT;
 use http::Request;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client, Config};
@@ -92,7 +91,8 @@ async fn asked(client: &Client, args: &LiveArgs) -> Result<Known, Unknown> {
     }
     let namespace = &args.controller_namespace;
     let pod = pod(client, namespace).await?;
-    let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}:{ADMIN_PORT}/proxy/snapshot");
+    // Without a port the API server takes the first that the pod declares, so the commands need not be told of another.
+    let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/proxy/snapshot");
     read(client.clone(), &path, format!("pod {namespace}/{pod}")).await
 }
 

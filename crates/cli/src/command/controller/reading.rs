@@ -1,7 +1,7 @@
 //! From the texts of the command line and the environment to one configuration, with everything that is wrong.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
@@ -212,8 +212,7 @@ fn listen(text: &str) -> Result<Listen, &'static str> {
         return Ok(Listen { address: None, port: port.parse().map_err(|_| WHAT)? });
     }
     let address: SocketAddr = text.parse().map_err(|_| WHAT)?;
-    let all: IpAddr = std::net::Ipv4Addr::UNSPECIFIED.into();
-    Ok(Listen { address: Some(address.ip()).filter(|address| *address != all), port: address.port() })
+    Ok(Listen { address: Some(address.ip()), port: address.port() })
 }
 
 fn log_format(text: &str) -> Result<LogFormat, &'static str> {
@@ -263,4 +262,72 @@ fn identity(pod_name: Option<&str>) -> String {
     let pod = pod_name.map(str::to_owned).or(host).or_else(|| read("/proc/sys/kernel/hostname"));
     let unique = read("/proc/sys/kernel/random/uuid").unwrap_or_else(|| std::process::id().to_string());
     format!("{}_{unique}", pod.unwrap_or_else(|| "egret".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_go_writes_them_and_bare_numbers_count_seconds() {
+        for (text, expected) in [
+            ("15s", Duration::from_secs(15)),
+            ("400ms", Duration::from_millis(400)),
+            ("1m30s", Duration::from_secs(90)),
+            ("1.5s", Duration::from_millis(1500)),
+            ("1", Duration::from_secs(1)),
+            ("0", Duration::ZERO),
+            ("0s", Duration::ZERO),
+            (" 2h ", Duration::from_secs(7200)),
+        ] {
+            assert_eq!(time(text), Ok(expected), "{text}");
+        }
+        for text in ["", "s", "5x", "1s5", "-1", "-1s", "1e400", "inf", "NaN", "99999999999999999999h"] {
+            assert!(time(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_port_alone_listens_everywhere_and_an_address_where_it_says() {
+        assert_eq!(listen(":9410"), Ok(Listen { address: None, port: 9410 }));
+        let all_of_ipv4 = Listen { address: Some(std::net::Ipv4Addr::UNSPECIFIED.into()), port: 9410 };
+        assert_eq!(listen("0.0.0.0:9410"), Ok(all_of_ipv4));
+        let local = Listen { address: Some(std::net::Ipv6Addr::LOCALHOST.into()), port: 1 };
+        assert_eq!(listen("[::1]:1"), Ok(local));
+        for text in ["", "9410", ":", ":x", ":65536", "localhost:1", "::1:1:"] {
+            assert!(listen(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn networks_may_have_the_length_of_a_nodes_own() {
+        let network = |text: &str| subnet(text).map(|network| network.to_string());
+        assert_eq!(network("10.128.0.0/14/23").as_deref(), Ok("10.128.0.0/14"));
+        assert_eq!(network("10.128.0.1/14").as_deref(), Ok("10.128.0.0/14"));
+        assert_eq!(network("fd01::/48/64").as_deref(), Ok("fd01::/48"));
+        for text in ["", "10.128.0.0", "10.128.0.0/14/x", "10.128.0.0/14/23/1", "a/14"] {
+            assert!(subnet(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn platforms_are_those_of_openshift_in_any_case() {
+        for (text, expected) in [
+            ("AWS", Platform::Cloud),
+            ("OpenStack", Platform::Cloud),
+            ("BareMetal", Platform::BareMetal),
+            ("", Platform::BareMetal),
+            ("VSphere", Platform::BareMetal),
+        ] {
+            assert_eq!(platform(text), Ok(expected), "{text}");
+        }
+        assert!(platform("amazon").is_err());
+    }
+
+    #[test]
+    fn an_identity_begins_with_the_pod_and_is_another_one_in_every_process() {
+        let [one, other] = [(); 2].map(|()| identity(Some("egret-controller-1")));
+        assert_eq!(one.split_once('_').map(|(pod, _)| pod), Some("egret-controller-1"));
+        assert_ne!(one, other);
+    }
 }
