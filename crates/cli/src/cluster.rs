@@ -183,8 +183,8 @@ impl Cluster {
     /// Everything beside the answer, where there is room for a few lines only.
     pub(crate) fn told_briefly(&self) -> Vec<String> {
         let faults = self.untold + self.diagnostics.len();
-        let faulty = (faults > 0).then(|| format!("{faults} faults in objects; without --watch they are told"));
-        self.notes.iter().cloned().chain(faulty).map(|note| printable(&note)).collect()
+        let of_objects = (faults > 0).then(|| format!("{faults} faults in objects; without --watch they are told"));
+        self.notes.iter().cloned().chain(of_objects).map(|note| printable(&note)).collect()
     }
 
     /// Where an object of the live cluster comes from.

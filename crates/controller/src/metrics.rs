@@ -274,7 +274,7 @@ impl Metrics {
         self
     }
 
-    /// All of them in the text format of OpenMetrics.
+    /// All of them in the text format of `OpenMetrics`.
     #[must_use]
     pub fn exposition(&self) -> String {
         let mut text = String::new();

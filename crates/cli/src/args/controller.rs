@@ -17,7 +17,7 @@ pub struct ControllerArgs {
     /// The context in the kubeconfig [default: its current one].
     #[arg(long, env = "EGRET_CONTEXT", value_name = "NAME")]
     pub context: Option<String>,
-    /// Where the cluster runs: none, aws, gcp, azure or openstack; other platforms of OpenShift count as none.
+    /// Where the cluster runs: none, aws, gcp, azure or openstack; vsphere and such count as none.
     #[arg(
         long,
         env = "EGRET_PLATFORM",
@@ -65,7 +65,7 @@ pub struct ControllerArgs {
     /// How log lines are written: text or json.
     #[arg(long, env = "EGRET_LOG_FORMAT", default_value = "text", value_name = "FORMAT", help_heading = "Operation")]
     pub log_format: String,
-    /// What is logged: error, warn, info, debug, trace or off; also by module, as in info,egret_controller=debug.
+    /// What is logged: error, warn, info, debug, trace or off; also by module (info,kube=warn).
     #[arg(long, env = "EGRET_LOG_LEVEL", default_value = "info", value_name = "FILTER", help_heading = "Operation")]
     pub log_level: String,
 }

@@ -20,7 +20,7 @@ use crate::{FAILURE, Output, SUCCESS, USAGE};
 /// Runs the controller until it is told to stop.
 pub(crate) fn run(args: &ControllerArgs) -> Output {
     let (stderr, code) = match reading::config(args) {
-        Err(faults) => (faults.iter().map(|fault| format!("error: {fault}\n")).collect(), USAGE),
+        Err(faults) => (format!("error: {}\n", faults.join("\nerror: ")), USAGE),
         Ok(config) => match start(args, &config) {
             Err(error) => (format!("error: {error:#}\n"), FAILURE),
             Ok(()) => (String::new(), SUCCESS),
@@ -60,7 +60,7 @@ async fn serve(args: &ControllerArgs, config: &Config) -> anyhow::Result<()> {
     let answering = tokio::spawn(admin::serve(listener, shared.clone(), metrics.clone(), answered.clone()));
     let probes = prober(config.probe.clone(), metrics.clone());
     let surroundings = Surroundings { client, metrics, shared, questions, stop: stop.clone() };
-    let running = egret_controller::run(config, surroundings, probes);
+    let running = Box::pin(egret_controller::run(config, surroundings, probes));
     let ended = running.await.context("the controller cannot go on");
     answered.cancel();
     answering.await.context("the admin port failed")?.context("the admin port failed")?;

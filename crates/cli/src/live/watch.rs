@@ -1,5 +1,6 @@
 //! `egret status --watch`: the status, shown anew whenever it changes.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -133,7 +134,7 @@ impl Viewer<'_> {
         if !bare {
             let notes = self.silence.iter().map(|why| format!("what follows is old: {why}"));
             for note in notes.chain(cluster.told_briefly()) {
-                text.push_str(&format!("note: {note}\n"));
+                let _ = writeln!(text, "note: {note}");
             }
             if !text.is_empty() {
                 text.push('\n');

@@ -1,5 +1,7 @@
 //! The commands on a live cluster: the real binary against a real API server.
 
+#![allow(clippy::panic)]
+
 mod cluster;
 mod controller;
 mod peers;

@@ -14,7 +14,7 @@ use egret_core::{IpNet, Options, Platform};
 use crate::args::{ControllerArgs, ProbeArgs};
 use crate::selector_text;
 
-/// Platforms of OpenShift without a controller for private addresses; egress IPs are there as on bare metal.
+/// Platforms (as `OpenShift` calls them) without a controller for private addresses; egress IPs are there as on bare metal.
 const WITHOUT_CLOUD: [&str; 14] = [
     "none",
     "",
@@ -278,7 +278,7 @@ mod tests {
             ("1", Duration::from_secs(1)),
             ("0", Duration::ZERO),
             ("0s", Duration::ZERO),
-            (" 2h ", Duration::from_secs(7200)),
+            (" 2h ", Duration::from_hours(2)),
         ] {
             assert_eq!(time(text), Ok(expected), "{text}");
         }
