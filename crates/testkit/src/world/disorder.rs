@@ -57,7 +57,7 @@ impl Disorder {
             self.turn(memory, &turns[drawn])?;
         }
         let last = memory.flying.iter().map(|write| write.object.to_string()).collect();
-        Err(StageError::Endless { passes: MOST_TURNS, last })
+        Err(StageError::Endless { turns: MOST_TURNS, last })
     }
 
     fn turn(&mut self, memory: &mut Memory, turn: &Turn) -> Result<(), StageError> {

@@ -188,13 +188,14 @@ impl Memory {
             if !active && !self.wait() {
                 return Ok(());
             }
-            for write in std::mem::take(&mut self.flying) {
+            // In any order, so in the one that nobody would have in mind.
+            for write in std::mem::take(&mut self.flying).into_iter().rev() {
                 last.push(format!("{} {:?}", write.object, write.action));
                 let result = self.execute(&write);
                 self.take(Input::Written { id: write.id, result });
             }
         }
-        Err(StageError::Endless { passes: MOST_PASSES, last: last.split_off(last.len().saturating_sub(6)) })
+        Err(StageError::Endless { turns: MOST_PASSES, last: last.split_off(last.len().saturating_sub(6)) })
     }
 }
 

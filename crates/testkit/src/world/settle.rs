@@ -95,6 +95,6 @@ impl World<'_> {
     fn endless(&self) -> StageError {
         let last = self.history.by_controller().map(|version| version.key.to_string()).collect::<Vec<_>>();
         let last = last[last.len().saturating_sub(6)..].to_vec();
-        StageError::Endless { passes: MOST_TURNS, last }
+        StageError::Endless { turns: MOST_TURNS, last }
     }
 }

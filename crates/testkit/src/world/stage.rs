@@ -47,10 +47,10 @@ pub enum StageError {
     #[error("there is no {0}")]
     NoSuchObject(ObjectKey),
     /// Decisions undo each other.
-    #[error("still writing after {passes} passes: {}", last.join("; "))]
+    #[error("still writing after {turns} turns: {}", last.join("; "))]
     Endless {
-        /// So many were made.
-        passes: usize,
+        /// So many passes, rounds or writes were made.
+        turns: usize,
         /// The last writes, oldest first.
         last: Vec<String>,
     },

@@ -16,6 +16,8 @@ use crate::world::stage::{Setup, StageError};
 
 /// Longer than the controller waits for more changes before it decides.
 const WINDOW: Duration = Duration::from_millis(15);
+/// No step of a scenario needs more than a handful.
+const MOST_WRITES: usize = 300;
 /// So many tasks may wake one another within a moment.
 const CHAIN: usize = 32;
 
@@ -39,7 +41,7 @@ impl Inner {
         let surroundings = Surroundings { client, metrics, shared, questions, stop: stop.clone() };
         let task = tokio::spawn(async move {
             let run = egret_controller::run(&config, surroundings, move |answers| probes.prober(answers));
-            run.await.map_err(|error| error.to_string())
+            Box::pin(run).await.map_err(|error| error.to_string())
         });
         self.running = Some(Running { wire, stop, task });
         let kinds = self.kinds();
@@ -74,6 +76,9 @@ impl Inner {
             if running.task.is_finished() {
                 let running = self.running.take().expect("it was just there");
                 return Err(ended(running.task.await));
+            }
+            if let Some(last) = running.wire.too_many_attempts(MOST_WRITES) {
+                return Err(StageError::Endless { turns: MOST_WRITES, last });
             }
             let before = running.wire.quiet_at();
             tokio::time::sleep(if before.is_some() { WINDOW } else { LOOK }).await;

@@ -66,6 +66,12 @@ impl Wire {
         self.with(|seen| std::mem::take(&mut seen.attempts))
     }
 
+    /// The last of them, if there are more than `most`.
+    pub(super) fn too_many_attempts(&self, most: usize) -> Option<Vec<String>> {
+        let last = |all: &[ObjectKey]| all.iter().rev().take(6).rev().map(ToString::to_string).collect();
+        self.with(|seen| (seen.attempts.len() > most).then(|| last(&seen.attempts)))
+    }
+
     /// The server has forgotten where the watches are.
     pub(super) fn cut(&self) {
         self.with(|seen| {
