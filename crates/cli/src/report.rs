@@ -181,7 +181,7 @@ fn blocks(grid: &Grid, style: Style) -> String {
 }
 
 /// Breaks a note at spaces, so that it fits behind two columns of margin.
-fn wrap(text: &str, width: Option<u16>) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: Option<u16>) -> Vec<String> {
     let Some(width) = width else { return vec![text.to_owned()] };
     let width = usize::from(width).saturating_sub(2).max(20);
     let mut lines: Vec<String> = Vec::new();

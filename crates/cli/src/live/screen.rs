@@ -7,9 +7,10 @@ use terminal_size::terminal_size_of;
 
 use crate::report::Style;
 
-/// Begins and ends a drawing that a terminal shows at once; one that does not know it ignores it.
-const BEGIN: &str = "\x1b[?2026h";
-const END: &str = "\x1b[?2026l";
+/// Begins and ends a drawing that a terminal shows at once (one that does not know that ignores it), and in which a line
+/// that is too long is cut: one that went on in the next row would push the last ones out of sight.
+const BEGIN: &str = "\x1b[?2026h\x1b[?7l";
+const END: &str = "\x1b[?7h\x1b[?2026l";
 
 /// Where it is shown.
 pub(super) struct Screen {
@@ -68,7 +69,8 @@ impl Screen {
     }
 }
 
-/// Each line takes the place of the one before; nothing is cleared first, so nothing flickers.
+/// Each line takes the place of the one before (which is erased first: at the end of a line that fills its row the cursor
+/// still stands on the last character); nothing else is cleared, so nothing flickers.
 fn drawn(picture: &Picture, height: u16, first: bool) -> String {
     let mut text = String::from(BEGIN);
     text.push_str(if first { "\x1b[2J\x1b[H" } else { "\x1b[H" });
@@ -79,10 +81,10 @@ fn drawn(picture: &Picture, height: u16, first: bool) -> String {
     let whole = lines.len() <= room;
     let kept = if whole { lines.len() } else { room.saturating_sub(1) };
     for line in &lines[..kept] {
-        let _ = write!(text, "{line}\x1b[K\r\n");
+        let _ = write!(text, "\x1b[K{line}\r\n");
     }
     if !whole {
-        let _ = write!(text, "({} more lines; a higher terminal shows them)\x1b[K\r\n", lines.len() - kept);
+        let _ = write!(text, "\x1b[K({} more lines; a higher terminal shows them)\r\n", lines.len() - kept);
     }
     text.push_str("\x1b[J");
     text.push_str(END);
@@ -111,14 +113,17 @@ mod tests {
     fn a_drawing_takes_the_place_of_the_one_before_without_clearing_it() {
         let text = drawn(&picture(2), 24, false);
         assert!(!text.contains("\x1b[2J"), "{text:?}");
-        assert_eq!(text, "\x1b[?2026h\x1b[Htitle\x1b[K\r\n\x1b[K\r\nline 1\x1b[K\r\nline 2\x1b[K\r\n\x1b[J\x1b[?2026l");
+        assert_eq!(
+            text,
+            "\x1b[?2026h\x1b[?7l\x1b[H\x1b[Ktitle\r\n\x1b[K\r\n\x1b[Kline 1\r\n\x1b[Kline 2\r\n\x1b[J\x1b[?7h\x1b[?2026l"
+        );
     }
 
     #[test]
     fn what_does_not_fit_is_counted() {
         let text = drawn(&picture(20), 10, true);
         assert_eq!(text.matches("\r\n").count(), 9, "{text:?}");
-        assert!(text.contains("line 6\x1b[K\r\n(14 more lines;"), "{text:?}");
+        assert!(text.contains("\x1b[Kline 6\r\n\x1b[K(14 more lines;"), "{text:?}");
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::args::{Format, StatusArgs};
 use crate::cluster::Cluster;
 use crate::command::status;
 use crate::input::Silent;
-use crate::report::Style;
+use crate::report::{Style, wrap};
 
 /// Changes that come this close together are shown together: nobody reads faster.
 const TOGETHER: Duration = Duration::from_millis(200);
@@ -134,7 +134,9 @@ impl Viewer<'_> {
         if !bare {
             let notes = self.silence.iter().map(|why| format!("what follows is old: {why}"));
             for note in notes.chain(cluster.told_briefly()) {
-                let _ = writeln!(text, "note: {note}");
+                for line in wrap(&format!("note: {note}"), self.screen.style().width) {
+                    let _ = writeln!(text, "{line}");
+                }
             }
             if !text.is_empty() {
                 text.push('\n');
