@@ -204,7 +204,7 @@ impl Brain {
         };
         if carried_mark && matches!(result, Err(WriteError::Denied { .. } | WriteError::Invalid { .. })) {
             self.mark_refused(name, now);
-            self.flights.gone(&ObjectKey::cluster(Kind::EgressIp, name.as_str()));
+            self.flights.forgive(&ObjectKey::cluster(Kind::EgressIp, name.as_str()));
         }
         let Some(entry) = self.egress_ips.get_mut(name) else { return };
         match result {
@@ -225,7 +225,7 @@ impl Brain {
                 }
             }
             // It may have happened: until the object is seen again it counts as done.
-            Err(WriteError::Transient { .. }) => {}
+            Err(WriteError::Transient { .. }) => entry.doubt(),
             Ok(None) | Err(_) => entry.attempt = None,
         }
         self.sync_egress_ip(name);

@@ -13,6 +13,7 @@ use egret_placement::{Decision, Placer, Touched, probe_targets};
 use crate::cloud::CoolDowns;
 use crate::egress_ip::Claims;
 use crate::flight::Flights;
+use crate::learn::Source;
 use crate::mark::Marks;
 use crate::reach::Reach;
 use crate::{Config, Input, Now, Output, WriteError, cloud, egress_ip, host, label};
@@ -145,7 +146,7 @@ impl Brain {
     pub fn take(&mut self, input: Input, now: Now) {
         match input {
             Input::Listed { kind, objects } => self.listed(kind, objects, now.elapsed),
-            Input::Seen { kind, object } => self.seen(kind, &object, now.elapsed),
+            Input::Seen { kind, object } => self.seen(kind, &object, Source::Watch, now.elapsed),
             Input::Gone { kind, object } => self.gone(kind, &object),
             Input::Probed { node, answer } => {
                 self.reach.probed(&node, answer, now.elapsed);
@@ -206,6 +207,8 @@ impl Brain {
         self.placer = None;
         self.placed.clear();
         for entry in self.egress_ips.values_mut() {
+            // Whoever leads again may not have been told yet of what went out before.
+            entry.doubt();
             (entry.attempt, entry.told) = (None, None);
         }
         for entry in self.services.values_mut() {
@@ -357,6 +360,7 @@ impl Brain {
 
     fn written(&mut self, id: crate::WriteId, result: Result<Option<serde_json::Value>, WriteError>, now: Duration) {
         let Some(key) = self.flights.end(id) else { return };
+        let went = self.flights.went(&key);
         match &result {
             Ok(_) => self.flights.succeeded(&key),
             Err(error) => self.flights.failed(&key, error, now),
@@ -368,8 +372,11 @@ impl Brain {
             _ => {}
         }
         match result {
+            // A watch has told already that this object is gone; nobody would tell it again.
+            Ok(Some(object)) | Err(WriteError::Conflict { current: Some(object) })
+                if went.is_some() && object["metadata"]["uid"].as_str() == went.as_deref() => {}
             Ok(Some(object)) | Err(WriteError::Conflict { current: Some(object) }) => {
-                self.seen(key.kind, &object, now);
+                self.seen(key.kind, &object, Source::Answer, now);
             }
             Err(WriteError::Gone) => self.vanished(&key),
             Ok(None) | Err(_) => {}

@@ -26,6 +26,8 @@ pub(crate) struct Entry {
     pub(crate) conditions: Vec<Value>,
     /// What the write under way, or one whose outcome is unknown, makes the status.
     pub(crate) attempt: Option<Vec<RecordedItem>>,
+    /// Addresses that a write whose outcome is unknown may have put into the status of a version that we have not seen.
+    pub(crate) doubtful: BTreeSet<Address>,
     /// Faults of the object that no reason speaks of.
     pub(crate) faults: String,
     /// What still holds of what was told; `None` until this leadership has looked at the object.
@@ -58,6 +60,7 @@ impl Entry {
             mark: mark.map(|mark| mark.as_str().map_or_else(|| mark.to_string(), str::to_owned)),
             conditions: value["status"]["conditions"].as_array().cloned().unwrap_or_default(),
             attempt: None,
+            doubtful: BTreeSet::new(),
             faults: faults.join("; "),
             told: None,
             told_faults: String::new(),
@@ -82,10 +85,16 @@ impl Entry {
         self.attempt.as_deref().unwrap_or(&self.object.recorded)
     }
 
-    /// The addresses that some version of its status has, now or soon.
+    /// Nobody knows whether what was attempted has happened; something else may be attempted next.
+    pub(crate) fn doubt(&mut self) {
+        self.doubtful.extend(self.attempt.iter().flatten().map(|item| item.address));
+    }
+
+    /// The addresses that some version of its status has, now or soon, or may have.
     pub(crate) fn claims(&self) -> BTreeSet<Address> {
         let attempt = self.attempt.iter().flatten();
-        self.object.recorded.iter().chain(attempt).map(|item| item.address).collect()
+        let items = self.object.recorded.iter().chain(attempt);
+        items.map(|item| item.address).chain(self.doubtful.iter().copied()).collect()
     }
 
     pub(crate) fn condition(&self) -> Option<Condition> {

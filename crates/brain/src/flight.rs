@@ -13,6 +13,8 @@ pub(crate) struct Flights {
     last: u64,
     flying: BTreeMap<ObjectKey, WriteId>,
     objects: BTreeMap<WriteId, ObjectKey>,
+    /// The `uid` of an object that went while a write of it was under way: its answer comes from before that.
+    gone: BTreeMap<ObjectKey, String>,
     resting: BTreeMap<ObjectKey, Rest>,
 }
 
@@ -51,6 +53,11 @@ impl Flights {
         Some(object)
     }
 
+    /// The `uid` of the object that went while this write of it was under way.
+    pub(crate) fn went(&mut self, object: &ObjectKey) -> Option<String> {
+        self.gone.remove(object)
+    }
+
     pub(crate) fn succeeded(&mut self, object: &ObjectKey) {
         self.resting.remove(object);
     }
@@ -68,7 +75,16 @@ impl Flights {
         }
     }
 
-    pub(crate) fn gone(&mut self, object: &ObjectKey) {
+    /// There is no such object any more; `uid` was its.
+    pub(crate) fn gone(&mut self, object: &ObjectKey, uid: Option<String>) {
+        self.resting.remove(object);
+        if let Some(uid) = uid.filter(|_| self.flies(object)) {
+            self.gone.insert(object.clone(), uid);
+        }
+    }
+
+    /// What was wrong is no reason to wait any more.
+    pub(crate) fn forgive(&mut self, object: &ObjectKey) {
         self.resting.remove(object);
     }
 
@@ -86,6 +102,7 @@ impl Flights {
     pub(crate) fn clear(&mut self) {
         self.flying.clear();
         self.objects.clear();
+        self.gone.clear();
         self.resting.clear();
     }
 }
@@ -145,7 +162,7 @@ mod tests {
             flights.failed(&object, &error, Duration::ZERO);
             flights.changed(&object);
             assert_eq!(flights.free(&object, Duration::ZERO), free, "{error:?}");
-            flights.gone(&object);
+            flights.forgive(&object);
         }
     }
 }

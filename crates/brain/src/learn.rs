@@ -5,7 +5,7 @@ use std::time::Duration;
 use egret_api::annotation::egress_ip_mark;
 use egret_api::cloud_private_ip_config::{self, address_of};
 use egret_api::{Converted, Kind, ObjectKey, egress_ip, egress_service, endpoint_slice, node, service};
-use egret_core::{CloudState, EgressIpName, NodeName, ServiceKey};
+use egret_core::{Address, CloudState, EgressIpName, NodeName, ServiceKey};
 use egret_placement::Touched;
 use serde_json::Value;
 
@@ -25,6 +25,16 @@ fn service_key(key: &ObjectKey) -> ServiceKey {
     ServiceKey::new(key.namespace.as_deref().unwrap_or_default(), &key.name)
 }
 
+/// How an object comes to be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// By a watch, which may have begun before the definition of the kind was upgraded. It goes on for a while after that
+    /// (Kubernetes 1.36, seen), and leaves out what the old definition did not know.
+    Watch,
+    /// By a list or the answer to a write: complete as of now, so that the same version may say more than a watch did.
+    Answer,
+}
+
 impl Brain {
     pub(crate) fn listed(&mut self, kind: Kind, objects: Vec<Value>, now: Duration) {
         let listed: std::collections::BTreeSet<_> = objects.iter().filter_map(|object| key_of(kind, object)).collect();
@@ -32,10 +42,23 @@ impl Brain {
             self.vanished(&key);
         }
         for object in objects {
-            self.seen(kind, &object, now);
+            self.seen(kind, &object, Source::Answer, now);
+        }
+        if kind == Kind::CloudPrivateIpConfig {
+            self.drop_phantoms();
         }
         self.listed.insert(kind);
         self.services_dirty = true;
+    }
+
+    /// A creation whose outcome is unknown has not happened if a list does not have its object. No watch would say so.
+    fn drop_phantoms(&mut self) {
+        let phantom =
+            |address: &&Address| !self.cloud.contains_key(address) && !self.flights.flies(&cloud::key(**address));
+        for address in self.requests.keys().filter(phantom).copied().collect::<Vec<_>>() {
+            self.requests.remove(&address);
+            self.sync_request(address);
+        }
     }
 
     fn known(&self, kind: Kind) -> Vec<ObjectKey> {
@@ -52,11 +75,11 @@ impl Brain {
         }
     }
 
-    pub(crate) fn seen(&mut self, kind: Kind, object: &Value, now: Duration) {
+    pub(crate) fn seen(&mut self, kind: Kind, object: &Value, source: Source, now: Duration) {
         let Some(key) = key_of(kind, object) else { return };
         match kind {
             Kind::Node => self.node_seen(&key, object),
-            Kind::EgressIp => self.egress_ip_seen(&key, object),
+            Kind::EgressIp => self.egress_ip_seen(&key, object, source),
             Kind::EgressService => self.egress_service_seen(&key, object),
             Kind::Service => self.service_seen(&key, object),
             Kind::EndpointSlice => self.slice_seen(&key, object),
@@ -67,25 +90,29 @@ impl Brain {
     pub(crate) fn gone(&mut self, kind: Kind, object: &Value) {
         let Some(key) = key_of(kind, object) else { return };
         let uid = Meta::of(object).uid;
-        let known = match kind {
+        // A new object of that name may be known already, from the answer to the write that made it.
+        if self.meta_of(&key).is_none_or(|known| known.uid == uid) {
+            self.vanished(&key);
+        }
+    }
+
+    fn meta_of(&self, key: &ObjectKey) -> Option<&Meta> {
+        match key.kind {
             Kind::Node => self.nodes.get(&NodeName::from(key.name.as_str())).map(|entry| &entry.meta),
             Kind::EgressIp => self.egress_ips.get(&EgressIpName::from(key.name.as_str())).map(|entry| &entry.meta),
-            Kind::EgressService => self.services.get(&service_key(&key)).map(|entry| &entry.meta),
+            Kind::EgressService => self.services.get(&service_key(key)).map(|entry| &entry.meta),
             Kind::CloudPrivateIpConfig => {
                 address_of(&key.name).and_then(|address| self.cloud.get(&address)).map(|entry| &entry.meta)
             }
             Kind::Service | Kind::EndpointSlice => None,
-        };
-        // A new object of that name may be known already, from the answer to the write that made it.
-        if known.is_none_or(|known| known.uid == uid) {
-            self.vanished(&key);
         }
     }
 
     /// There is no such object any more.
     pub(crate) fn vanished(&mut self, key: &ObjectKey) {
         self.faults.remove(key);
-        self.flights.gone(key);
+        let uid = self.meta_of(key).map(|meta| meta.uid.clone());
+        self.flights.gone(key, uid);
         match key.kind {
             Kind::Node => self.node_vanished(&key.name.as_str().into()),
             Kind::EgressIp => self.egress_ip_vanished(&key.name.as_str().into()),
@@ -174,11 +201,12 @@ impl Brain {
         }
     }
 
-    fn egress_ip_seen(&mut self, key: &ObjectKey, value: &Value) {
+    fn egress_ip_seen(&mut self, key: &ObjectKey, value: &Value, source: Source) {
         let name = EgressIpName::from(key.name.as_str());
         let meta = Meta::of(value);
         let known = self.egress_ips.get(&name);
-        if known.is_some_and(|known| meta.is_older_than(&known.meta) || meta == known.meta) {
+        let again = known.is_some_and(|known| meta == known.meta);
+        if known.is_some_and(|known| meta.is_older_than(&known.meta)) || (again && source == Source::Watch) {
             return;
         }
         if known.is_some_and(|known| known.meta.uid != meta.uid) {
@@ -196,10 +224,12 @@ impl Brain {
         if let Some(old) = self.egress_ips.remove(&name) {
             entry.inherit(old);
         }
-        self.flights.changed(key);
-        // Whatever was attempted is in this version or will be in none: its guard names an older one.
-        if !self.flights.flies(key) {
-            entry.attempt = None;
+        if !again {
+            self.flights.changed(key);
+            // Whatever was attempted is in this version or will be in none: its guard names an older one.
+            if !self.flights.flies(key) {
+                entry.attempt = None;
+            }
         }
         let mark = entry.mark.as_deref().and_then(|text| egress_ip_mark::decode(text).ok());
         let touched = self.marks.set(&name, entry.object.created, mark);

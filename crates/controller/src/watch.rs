@@ -35,6 +35,12 @@ const ABSENT_PAUSE: Duration = Duration::from_secs(2);
 /// go, may say it once, and an empty list takes things down.
 const ABSENT_AGAIN: Duration = Duration::from_millis(500);
 
+/// How often the kinds that a definition defines are listed anew. A watch that began before the definition was upgraded goes
+/// on for a while (a second and more; 1.36, seen) without what the old one did not know, and nobody tells later what it
+/// has left out: an `egressNodeSelector` would never be followed. Counted from the end of a list, so that a slow one is
+/// not cut short.
+const RELIST: Duration = Duration::from_mins(1);
+
 /// After so many failures in a row that the API server itself gave, it gets a plain list instead of a streaming one.
 const STREAMING_FAILURES: u32 = 2;
 
@@ -48,6 +54,8 @@ pub struct Watch {
     pauses: Pauses,
     /// What has been listed since the last list began.
     listing: Vec<Value>,
+    /// When everything is to be listed anew; `None` while it is, and for kinds that no definition defines.
+    relist: Option<Instant>,
     absent: Absent,
     failing: bool,
 }
@@ -80,6 +88,7 @@ impl Watch {
             streaming: Streaming::default(),
             pauses: Pauses::new(),
             listing: Vec::new(),
+            relist: None,
             absent: Absent::No,
             failing: false,
         }
@@ -94,7 +103,14 @@ impl Watch {
     async fn watch(&mut self) -> Result<(), Deaf> {
         let config = self.streaming.config();
         let mut events = std::pin::pin!(watcher::watcher(self.api.clone(), config.clone()));
-        while let Some(event) = events.next().await {
+        self.relist = None;
+        loop {
+            let next = match self.relist {
+                Some(at) => tokio::time::timeout_at(at, events.next()).await,
+                None => Ok(events.next().await),
+            };
+            // Another watcher begins with a list.
+            let Ok(Some(event)) = next else { return Ok(()) };
             let error = match event {
                 Ok(event) => {
                     self.take(event).await?;
@@ -113,13 +129,13 @@ impl Watch {
                 return Ok(());
             }
         }
-        Ok(())
     }
 
     async fn take(&mut self, event: Event<Stored>) -> Result<(), Deaf> {
         let kind = self.kind;
         match event {
             Event::Init => {
+                self.relist = None;
                 self.listing.clear();
                 return Ok(());
             }
@@ -131,6 +147,7 @@ impl Watch {
                 let objects = std::mem::take(&mut self.listing);
                 tracing::debug!(kind = kind.as_str(), objects = objects.len(), "listed");
                 self.send(Input::Listed { kind, objects }).await?;
+                self.relist = is_defined(kind).then(|| Instant::now() + self.pauses.jitter.stretch(RELIST, 0.2));
             }
             Event::Apply(object) => self.send(Input::Seen { kind, object: object.into_value(kind) }).await?,
             Event::Delete(object) => self.send(Input::Gone { kind, object: object.into_value(kind) }).await?,
@@ -239,10 +256,13 @@ fn status(error: &watcher::Error) -> Option<&kube::core::Status> {
     }
 }
 
+fn is_defined(kind: Kind) -> bool {
+    matches!(kind, Kind::EgressIp | Kind::EgressService | Kind::CloudPrivateIpConfig)
+}
+
 /// Kubernetes' own kinds are always there, whatever an API server says.
 fn is_absent(kind: Kind, error: &watcher::Error) -> bool {
-    let installed = matches!(kind, Kind::EgressIp | Kind::EgressService | Kind::CloudPrivateIpConfig);
-    installed && status(error).is_some_and(|status| status.code == 404)
+    is_defined(kind) && status(error).is_some_and(|status| status.code == 404)
 }
 
 fn is_remarkable(error: &watcher::Error) -> bool {
