@@ -7,7 +7,7 @@ use egret_brain::{Action, Answer, Brain, Config, Input, Now, Write};
 use egret_core::Timestamp;
 use serde_json::{Value, json};
 
-fn now() -> Now {
+pub(crate) fn now() -> Now {
     Now { elapsed: Duration::from_secs(1), wall: Timestamp(1_767_355_200) }
 }
 
@@ -28,7 +28,7 @@ fn node(name: &str, pool: &str) -> Value {
     })
 }
 
-fn object(version: u32, selector: Option<Value>) -> Value {
+pub(crate) fn object(version: u32, selector: Option<Value>) -> Value {
     let mut object = json!({
         "apiVersion": "k8s.ovn.org/v1", "kind": "EgressIP",
         "metadata": {"name": "a", "uid": "a", "resourceVersion": version.to_string()},
@@ -41,7 +41,7 @@ fn object(version: u32, selector: Option<Value>) -> Value {
 }
 
 /// A brain that has decided about this object, and the write that came of it.
-fn decided(object: &Value) -> (Brain, Write) {
+pub(crate) fn decided(object: &Value) -> (Brain, Write) {
     let mut brain = Brain::new(Config::default());
     for kind in brain.kinds() {
         let objects = match kind {
@@ -59,7 +59,7 @@ fn decided(object: &Value) -> (Brain, Write) {
     (brain, write)
 }
 
-fn written(object: &Value, write: &Write) -> Value {
+pub(crate) fn written(object: &Value, write: &Write) -> Value {
     let Action::Patch { operations, .. } = &write.action else { panic!("{write:?}") };
     let mut object = object.clone();
     let patch: json_patch::Patch = serde_json::from_value(json!(operations)).unwrap();

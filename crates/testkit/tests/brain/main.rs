@@ -8,6 +8,7 @@ mod check;
 mod cluster;
 mod definition;
 mod drawn;
+mod late;
 mod schedule;
 mod store;
 
