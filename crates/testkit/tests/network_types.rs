@@ -29,8 +29,7 @@ fn node(number: u8, networks: Networks) -> NodeSpec {
         ("k8s.ovn.org/node-primary-ifaddr", r#"{"ipv4":"10.0.0.{}/24"}"#),
         ("k8s.ovn.org/host-cidrs", r#"["10.0.0.{}/24"]"#),
     ];
-    let annotation =
-        |(key, text): &(&str, &str)| ((*key).to_owned(), text.replace("{}", &number.to_string()));
+    let annotation = |(key, text): &(&str, &str)| ((*key).to_owned(), text.replace("{}", &number.to_string()));
     NodeSpec {
         name: format!("n{number}"),
         labels: [(EGRESS_ASSIGNABLE.to_owned(), String::new())].into(),
