@@ -44,8 +44,7 @@ impl Brain {
             return;
         }
         self.touched.push(Touched::EgressIp(name.clone()));
-        let selector = |object: Option<&egret_core::EgressIp>| object.map(|object| object.selector.clone());
-        self.targets_stale |= selector(old) != selector(new.as_ref());
+        self.targets_stale |= self.selectors.replace(old, new.as_ref());
         let requested = |object: Option<&egret_core::EgressIp>| object.map(|o| o.requested.clone()).unwrap_or_default();
         let (before, after) = (requested(old), requested(new.as_ref()));
         match new {
@@ -136,7 +135,9 @@ impl Brain {
             Condition::unassigned(&lack.reasons(), &lack.waits())
         };
         let told_true = entry.condition().is_some_and(|condition| condition.status);
-        let provisional = lack.passing() && entry.says(&items) && !told_true;
+        // The first status of a new object comes as a whole: all its nodes are probed for the first time just now.
+        let as_it_was = entry.says(&items) || (!entry.has_status && lack.probing());
+        let provisional = lack.passing() && as_it_was && !told_true;
         Some(Wanted { status: Status { items, condition }, lack, provisional })
     }
 

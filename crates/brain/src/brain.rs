@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use egret_api::{Kind, ObjectKey};
@@ -16,6 +17,7 @@ use crate::flight::Flights;
 use crate::learn::Source;
 use crate::mark::Marks;
 use crate::reach::Reach;
+use crate::selector::Selectors;
 use crate::{Config, Input, Now, Output, WriteError, cloud, egress_ip, host, label};
 
 /// Decides what the cluster manager does next.
@@ -43,6 +45,7 @@ pub struct Brain {
     pub(crate) faults: BTreeMap<ObjectKey, usize>,
 
     pub(crate) claims: Claims,
+    pub(crate) selectors: Selectors,
     pub(crate) marks: Marks,
     pub(crate) reach: Reach,
     pub(crate) cool_downs: CoolDowns,
@@ -54,7 +57,7 @@ pub struct Brain {
     pub(crate) departed: BTreeMap<(Address, NodeName), String>,
     /// Nodes that lost an EgressService because they are silent.
     pub(crate) drained: BTreeSet<NodeName>,
-    pub(crate) targets: BTreeMap<NodeName, Vec<IpAddr>>,
+    pub(crate) targets: Arc<BTreeMap<NodeName, Vec<IpAddr>>>,
     pub(crate) targets_stale: bool,
 
     /// Objects whose status is to be looked at.
@@ -104,6 +107,7 @@ impl Brain {
             requests: BTreeMap::new(),
             faults: BTreeMap::new(),
             claims: Claims::default(),
+            selectors: Selectors::default(),
             marks: Marks::default(),
             reach: Reach::new(config.mass_silence),
             cool_downs: CoolDowns::new(config.cool_down),
@@ -111,7 +115,7 @@ impl Brain {
             placed: BTreeMap::new(),
             departed: BTreeMap::new(),
             drained: BTreeSet::new(),
-            targets: BTreeMap::new(),
+            targets: Arc::default(),
             targets_stale: true,
             dirty: BTreeSet::new(),
             dirty_addresses: BTreeSet::new(),
@@ -178,8 +182,8 @@ impl Brain {
             return Output::default();
         }
         self.end_rests(now.elapsed);
-        self.retarget();
-        self.judge(now);
+        let retargeted = self.retarget();
+        self.judge(now, retargeted);
         self.decide();
         let mut output = Output::default();
         self.write_egress_ips(now, &mut output);
@@ -250,36 +254,42 @@ impl Brain {
         self.cool_downs.forget_old(now);
     }
 
-    /// Whom to probe from now on.
-    fn retarget(&mut self) {
+    /// Whom to probe from now on. Whether that was looked at.
+    fn retarget(&mut self) -> bool {
         if !std::mem::take(&mut self.targets_stale) {
-            return;
+            return false;
         }
-        self.targets.clear();
+        let mut targets = BTreeMap::new();
         if self.config.probing {
             for name in probe_targets(&self.snapshot, &self.drained) {
                 let addresses = self.snapshot.nodes[&name].management_addresses();
-                self.targets.insert(name, addresses);
+                targets.insert(name, addresses);
             }
             let nowhere: Vec<NodeName> =
-                self.targets.iter().filter(|(_, to)| to.is_empty()).map(|(name, _)| name.clone()).collect();
-            self.targets.retain(|_, to| !to.is_empty());
-            self.reach.retarget(&self.targets, nowhere.iter());
+                targets.iter().filter(|(_, to)| to.is_empty()).map(|(name, _)| name.clone()).collect();
+            targets.retain(|_, to| !to.is_empty());
+            self.reach.retarget(&targets, nowhere.iter());
         }
+        if targets != *self.targets {
+            self.targets = Arc::new(targets);
+        }
+        true
     }
 
-    /// Puts what probes have told into the snapshot.
-    fn judge(&mut self, now: Now) {
+    /// Puts what probes have told into the snapshot: of every node, or of those about which there is news.
+    fn judge(&mut self, now: Now, every: bool) {
         let silence = self.reach.silence().map(|silence| silence.number);
-        self.reach.judge(now);
+        let news = self.reach.judge(now);
         if let Some(silence) = self.reach.silence().filter(|new| Some(new.number) != silence) {
             self.dirty_nodes.extend(silence.nodes.iter().cloned());
         }
-        for (name, node) in &mut self.snapshot.nodes {
-            let reachability = if self.config.probing { self.reach.of(name) } else { Reachability::Reachable };
+        let names = if every { self.snapshot.nodes.keys().cloned().collect() } else { news };
+        for name in names {
+            let Some(node) = self.snapshot.nodes.get_mut(&name) else { continue };
+            let reachability = if self.config.probing { self.reach.of(&name) } else { Reachability::Reachable };
             if node.reachability != reachability {
                 node.reachability = reachability;
-                self.touched.push(Touched::Node(name.clone()));
+                self.touched.push(Touched::Node(name));
                 self.services_dirty = true;
             }
         }

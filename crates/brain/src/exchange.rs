@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use egret_api::{Kind, ObjectKey};
@@ -179,8 +180,9 @@ pub struct Output {
     pub writes: Vec<Write>,
     /// Events to raise.
     pub events: Vec<Event>,
-    /// Whom to probe from now on and where; who is not in it is not to be probed. Empty while not leading.
-    pub targets: BTreeMap<NodeName, Vec<IpAddr>>,
+    /// Whom to probe from now on and where; who is not in it is not to be probed. Empty while not leading. As long as
+    /// nothing changes it is the same allocation.
+    pub targets: Arc<BTreeMap<NodeName, Vec<IpAddr>>>,
     /// When to ask again even if nothing has come in: a value of [`Now::elapsed`].
     pub wake: Option<Duration>,
 }

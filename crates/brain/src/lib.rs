@@ -34,6 +34,7 @@ mod mark;
 mod meta;
 mod reach;
 mod request;
+mod selector;
 mod tell;
 mod view;
 

@@ -45,11 +45,40 @@ struct Known {
     reported: Option<Duration>,
     /// It has been given up: the silence counted.
     lost: bool,
+    /// What it counted as when it was last judged.
+    verdict: Option<Reachability>,
 }
 
 impl Known {
     fn silent(&self) -> bool {
         self.late || self.alive == Some(false)
+    }
+
+    fn verdict(&self, in_doubt: bool) -> Reachability {
+        match self.alive {
+            _ if self.lost => Reachability::Unreachable,
+            _ if in_doubt => Reachability::InDoubt,
+            Some(true) => Reachability::Reachable,
+            None | Some(false) => Reachability::NotProbed,
+        }
+    }
+}
+
+/// How many of some targets are silent.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    targets: usize,
+    silent: usize,
+}
+
+impl Share {
+    fn add(&mut self, known: &Known) {
+        self.targets += 1;
+        self.silent += usize::from(known.silent());
+    }
+
+    fn is_mass(self, config: MassSilence) -> bool {
+        self.targets >= config.least && self.silent * 100 > self.targets * usize::from(config.percent)
     }
 }
 
@@ -125,8 +154,9 @@ impl Reach {
         }
     }
 
-    /// Judges what has come in: whether silence is mass silence, and whom to give up.
-    pub(crate) fn judge(&mut self, Now { elapsed: now, wall }: Now) {
+    /// Judges what has come in: whether silence is mass silence, and whom to give up. The targets that count as
+    /// something else than when they were last judged.
+    pub(crate) fn judge(&mut self, Now { elapsed: now, wall }: Now) -> Vec<NodeName> {
         let (mass, targets) = self.mass(now);
         let accepted = |number: u64| self.accepted == Some(number);
         let held = match &self.silence {
@@ -146,13 +176,20 @@ impl Reach {
         } else {
             self.silence = None;
         }
-        let in_doubt = |node: &NodeName| self.silence.as_ref().is_some_and(|silence| silence.nodes.contains(node));
+        let mut news = Vec::new();
         for (node, known) in &mut self.known {
-            if known.alive == Some(false) && !known.lost && !in_doubt(node) {
+            let in_doubt = self.silence.as_ref().is_some_and(|silence| silence.nodes.contains(node));
+            if known.alive == Some(false) && !known.lost && !in_doubt {
                 known.lost = true;
                 self.losses += u64::from(known.answered.is_some());
             }
+            let verdict = Some(known.verdict(in_doubt));
+            if known.verdict != verdict {
+                known.verdict = verdict;
+                news.push(node.clone());
+            }
         }
+        news
     }
 
     /// Whether so many of those that were alive are silent that something else must be wrong; and how many were asked.
@@ -160,13 +197,15 @@ impl Reach {
         let held = |node: &NodeName| self.silence.as_ref().is_some_and(|silence| silence.nodes.contains(node));
         let recent = |at: Option<Duration>, within: Duration| at.is_some_and(|at| at + within >= now);
         let alive = |(node, known): &(&NodeName, &Known)| recent(known.answered, ALIVE_FOR) || held(node);
-        let share = |targets: &[&Known]| {
-            let silent = targets.iter().filter(|known| known.silent()).count();
-            targets.len() >= self.config.least && silent * 100 > targets.len() * usize::from(self.config.percent)
-        };
-        let all: Vec<&Known> = self.known.iter().filter(alive).map(|(_, known)| known).collect();
-        let sample: Vec<&Known> = all.iter().filter(|known| recent(known.reported, SAMPLE)).copied().collect();
-        (share(&all) || share(&sample), all.len())
+        let mut all = Share::default();
+        let mut sample = Share::default();
+        for (_, known) in self.known.iter().filter(alive) {
+            all.add(known);
+            if recent(known.reported, SAMPLE) {
+                sample.add(known);
+            }
+        }
+        (all.is_mass(self.config) || sample.is_mass(self.config), all.targets)
     }
 
     /// Whether the silent ones were all given up already: then there is nothing left to hold.
@@ -180,14 +219,7 @@ impl Reach {
             return Reachability::Unreachable;
         }
         let Some(known) = self.known.get(node) else { return Reachability::NotProbed };
-        if known.lost {
-            return Reachability::Unreachable;
-        }
-        match (known.alive, self.silence.as_ref().is_some_and(|silence| silence.nodes.contains(node))) {
-            (_, true) => Reachability::InDoubt,
-            (Some(true), false) => Reachability::Reachable,
-            (None | Some(false), false) => Reachability::NotProbed,
-        }
+        known.verdict(self.silence.as_ref().is_some_and(|silence| silence.nodes.contains(node)))
     }
 }
 

@@ -112,9 +112,14 @@ impl Lack {
         self.reasons.is_empty() && self.waits.is_empty()
     }
 
+    /// A first probe is under way.
+    pub(crate) fn probing(&self) -> bool {
+        self.waits.contains_key(&Wait::Probe)
+    }
+
     /// What is missing will be known, or done, within a moment.
     pub(crate) fn passing(&self) -> bool {
-        self.waits.contains_key(&Wait::Probe) || self.waits.contains_key(&Wait::Release)
+        self.probing() || self.waits.contains_key(&Wait::Release)
     }
 
     /// It waits for something that no input about the object itself announces.

@@ -109,7 +109,7 @@ pub async fn run(
         writes,
         events,
         probes: probes(answers_in),
-        targets: BTreeMap::new(),
+        targets: Arc::default(),
         answered: BTreeMap::new(),
         term: None,
         accepted: None,
@@ -134,7 +134,7 @@ struct Loop {
     writes: mpsc::UnboundedSender<Write>,
     events: Events,
     probes: Box<dyn Probes>,
-    targets: BTreeMap<NodeName, Vec<IpAddr>>,
+    targets: Arc<BTreeMap<NodeName, Vec<IpAddr>>>,
     /// What each target said last.
     answered: BTreeMap<NodeName, Answer>,
     /// The term in which the brain believes to lead.
@@ -231,10 +231,10 @@ impl Loop {
         for event in output.events {
             self.events.raise(event);
         }
-        if output.targets != self.targets {
+        if !Arc::ptr_eq(&output.targets, &self.targets) && output.targets != self.targets {
             self.answered.retain(|node, _| output.targets.get(node) == self.targets.get(node));
-            self.targets.clone_from(&output.targets);
-            self.probes.set_targets(output.targets);
+            self.probes.set_targets(BTreeMap::clone(&output.targets));
+            self.targets = output.targets;
         }
         // What is due already has been done just now.
         let soon = Instant::now() + Duration::from_millis(1);

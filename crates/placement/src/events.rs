@@ -15,7 +15,7 @@ pub enum Availability {
     NoMatch,
     /// Nodes match, none of them is infrastructure-ready, ready and reachable.
     Unavailable,
-    /// None is available, but one waits for its first probe.
+    /// One waits for its first probe, and may turn out to be the place that is missing.
     NotProbed,
     /// None is available, but of one it is in doubt whether it is really silent.
     InDoubt,
@@ -62,9 +62,8 @@ fn availability(snapshot: &Snapshot, selector: &NodeSelector) -> Availability {
     let mut found = Availability::NoMatch;
     for node in snapshot.nodes.values().filter(|node| n2(node, selector).is_ok()) {
         found = match (gate(node, &snapshot.options), found) {
-            (Gate::Open, _) => return Availability::Available,
-            (Gate::Waiting, _) if node.reachability == Reachability::NotProbed => Availability::NotProbed,
-            (Gate::Waiting, Availability::NotProbed) => Availability::NotProbed,
+            (Gate::Waiting, _) if node.reachability == Reachability::NotProbed => return Availability::NotProbed,
+            (Gate::Open, _) | (_, Availability::Available) => Availability::Available,
             (Gate::Waiting, _) => Availability::InDoubt,
             (Gate::Closed, Availability::NoMatch) => Availability::Unavailable,
             (Gate::Closed, found) => found,
@@ -76,7 +75,7 @@ fn availability(snapshot: &Snapshot, selector: &NodeSelector) -> Availability {
 /// Why the EgressIP `name` is not served in full, gravest first; empty when every requested address has a node.
 ///
 /// An address that is refused for itself (A1 to A4) gives only its own reason. While a matching node waits for its first
-/// probe the nodes are not called unavailable.
+/// probe nothing is said of what has no place.
 #[must_use]
 pub fn event_reasons(snapshot: &Snapshot, decision: &Decision, name: &EgressIpName) -> BTreeSet<EventReason> {
     let mut reasons = BTreeSet::new();

@@ -108,7 +108,7 @@ impl Memory {
         let now = self.now();
         let Some(brain) = &mut self.brain else { return Ok(false) };
         let Output { writes, events, targets, wake } = brain.pass(now);
-        self.targets = targets.into_keys().collect();
+        self.targets = targets.keys().cloned().collect();
         self.wake = wake;
         let active = !writes.is_empty() || !events.is_empty();
         self.raised.extend(events.into_iter().map(|event| Raised {

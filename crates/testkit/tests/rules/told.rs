@@ -62,6 +62,15 @@ fn events_unassigned_is_said_when_an_available_node_matches() {
 }
 
 #[test]
+fn events_unassigned_is_not_said_while_one_waits_for_its_first_probe() {
+    let (taken, waiting) = (|| worker("n1", 1), || worker("n2", 2).not_probed());
+    assert_eq!(of(vec![taken(), waiting()], one().address(B)), [""; 0]);
+    assert_eq!(of(vec![waiting(), worker("n3", 3)], one().address(B)), [""; 0]);
+    assert_eq!(of(vec![taken(), waiting().not_ready()], one().address(B)), ["UnassignedRequest"]);
+    assert_eq!(of(vec![taken(), worker("n2", 2).unreachable()], one().address(B)), ["UnassignedRequest"]);
+}
+
+#[test]
 fn events_an_address_refused_for_itself_gives_only_its_own() {
     assert_eq!(of(vec![node("h").host_address(A)], one()), ["EgressIPConflict"]);
     assert_eq!(of(vec![], egress_ip("e").address("10.0.0.0/24")), ["InvalidEgressIP"]);
