@@ -9,10 +9,10 @@ BIN := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
 # Always the whole workspace: a single package would be built with other features, and everything below it again.
 CARGO_TEST := INSTA_UPDATE=no cargo test --locked --workspace
 
-.PHONY: help demo test unit controlplane scenarios check docs bench fuzz crds toolchain
+.PHONY: help demo test unit controlplane scenarios check docs bench bench-api fuzz crds toolchain
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: toolchain ## show what Egret does, on an example cluster
 	@test -f examples/demo.sh || { echo 'make demo: examples/demo.sh is missing' >&2; exit 1; }
@@ -52,6 +52,10 @@ docs: ## build the documentation site, strictly, into site/
 
 bench: toolchain ## measure how long decisions take
 	@cargo bench --locked --bench targets
+
+bench-api: toolchain controlplane ## measure the controller on a real API server, with probes, and what it costs
+	@cargo build --quiet --locked --release --bin egret
+	@cargo run --quiet --locked --bin bench-api -- "$(dir $(BIN))release/egret"
 
 fuzz: toolchain ## feed random input to what reads it [WHAT=manifest|selector|annotation] [FOR=seconds]
 	@cargo fuzz --version >/dev/null 2>&1 || \
