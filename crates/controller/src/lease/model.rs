@@ -9,7 +9,7 @@ use super::election::{Election, Observed, Record, Step};
 const TERMS: Terms =
     Terms { duration: Duration::from_secs(15), deadline: Duration::from_secs(10), retry: Duration::from_secs(2) };
 
-/// SplitMix64: a seed gives the same run on every machine.
+/// `SplitMix64`: a seed gives the same run on every machine.
 struct Random(u64);
 
 impl Random {
