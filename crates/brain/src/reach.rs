@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn a_node_without_an_address_to_probe_is_unreachable_and_one_that_is_no_target_is_not_probed() {
         let mut reach = reach(1);
-        reach.retarget(&BTreeMap::from([(name(1), ())]), [name(2)].iter());
+        reach.retarget(&BTreeMap::from([(name(1), 0)]), [name(2)].iter());
         assert_eq!(reach.of(&name(2)), Reachability::Unreachable);
         assert_eq!(reach.of(&name(0)), Reachability::NotProbed);
         reach.probed(&name(0), Answer::Silent, at(0));

@@ -35,7 +35,7 @@ fn egress_ip(name: &str, address: &str) -> Value {
     })
 }
 
-fn world<'a>(stage: &'a mut Memory, platform: PlatformName, cloud_ack: CloudAck) -> World<'a> {
+fn world(stage: &mut Memory, platform: PlatformName, cloud_ack: CloudAck) -> World<'_> {
     let settings = Settings { platform, cloud_ack, ..Settings::default() };
     let mut world = World::open(stage, &settings, std::iter::empty()).expect("a world");
     world.add_node(&spec("n1", 11)).expect("a node");

@@ -10,7 +10,9 @@ use crate::bed::{after, at_rest, egress_ip, place, reachable, reason, workers, w
 fn case_33_a_filtered_probe_port_has_a_reason_and_needs_nothing_but_its_opening() {
     let mut stage = Memory::new();
     let mut nodes = workers(3);
-    nodes.iter_mut().for_each(|node| node.reachable = false);
+    for node in &mut nodes {
+        node.reachable = false;
+    }
     let mut world = at_rest(&mut stage, &Settings::default(), &nodes, [egress_ip("a", &["10.0.0.100"])]);
     assert_eq!((place(&world, "a").as_str(), reason(&world, "a").as_str()), ("", "MatchingNodesUnavailable"));
     let message = world.state().iter().find(|(key, _)| key.name == "a").unwrap().1["status"]["conditions"][0].clone();
@@ -23,7 +25,9 @@ fn case_33_a_filtered_probe_port_has_a_reason_and_needs_nothing_but_its_opening(
 fn case_33_without_probes_no_port_matters() {
     let mut stage = Memory::new();
     let mut nodes = workers(3);
-    nodes.iter_mut().for_each(|node| node.reachable = false);
+    for node in &mut nodes {
+        node.reachable = false;
+    }
     let settings = Settings { reachability_total_timeout_seconds: Some(0), ..Settings::default() };
     let world = at_rest(&mut stage, &settings, &nodes, [egress_ip("a", &["10.0.0.100"])]);
     assert_ne!(place(&world, "a"), "");

@@ -1,6 +1,6 @@
 //! A controller that is frozen for longer than its lease lasts, and thawed.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -49,14 +49,15 @@ async fn the_other_process() {
         loop {
             if led != shared.leading() {
                 led = !led;
-                println!("\n{}", if led { LEADS } else { LEADS_NO_MORE });
+                let said = if led { LEADS } else { LEADS_NO_MORE };
+                std::io::stdout().write_all(format!("\n{said}\n").as_bytes()).unwrap();
             }
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
     });
     let mut config = config("frozen");
     config.writes_at_once = 2;
-    run(&config, surroundings, probes).await.unwrap();
+    Box::pin(run(&config, surroundings, probes)).await.unwrap();
 }
 
 /// A controller in a process of its own.

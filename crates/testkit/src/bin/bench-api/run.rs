@@ -100,7 +100,7 @@ impl Run {
     async fn only_probe(&mut self, what: &'static str) -> anyhow::Result<()> {
         let (began, before) = (Instant::now(), self.controller.cpu()?);
         tokio::time::sleep(QUIET).await;
-        let used = (self.controller.cpu()? - before).as_secs_f64() / began.elapsed().as_secs_f64();
+        let used = self.controller.cpu()?.saturating_sub(before).as_secs_f64() / began.elapsed().as_secs_f64();
         self.figures.note(what, Unit::Seconds, used);
         Ok(())
     }

@@ -43,9 +43,13 @@ fn ready() -> Op {
 /// What is found wrong in the versions that follow the first ones.
 fn faults(before: &[Version], history: &History, op: &Op, cloud: bool) -> Vec<String> {
     let mut start = State::default();
-    before.iter().for_each(|version| start.apply(version));
+    for version in before {
+        start.apply(version);
+    }
     let mut now = start.clone();
-    history.versions.iter().for_each(|version| now.apply(version));
+    for version in &history.versions {
+        now.apply(version);
+    }
     let (probed, replay) = (BTreeSet::new(), Replay::of(&start, history));
     let scene = Scene { before: &start, now: &now, probed: &probed, history, op, cloud, replay };
     let mut tally = Tally::default();
@@ -100,9 +104,9 @@ fn a_detour_is_found_but_where_several_things_change() {
 fn a_write_that_changes_nothing_in_the_end_is_found() {
     let [there, gone] = [egress_ip("a", &[("10.0.0.1", "n1")]), egress_ip("a", &[])];
     let way = vec![gone.clone(), there.clone()];
-    only(&faults(&[there.clone()], &versions(way), &ready(), false), "egressip/a");
+    only(&faults(std::slice::from_ref(&there), &versions(way), &ready(), false), "egressip/a");
     let tried = History { attempts: vec![there.key.clone()], ..History::default() };
-    only(&faults(&[there.clone()], &tried, &ready(), false), "egressip/a");
+    only(&faults(std::slice::from_ref(&there), &tried, &ready(), false), "egressip/a");
     let repaired = versions(vec![by_others(gone), there.clone()]);
     assert_eq!(faults(&[there], &repaired, &ready(), false), Vec::<String>::new());
 }

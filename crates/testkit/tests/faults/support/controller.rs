@@ -69,7 +69,7 @@ impl Controller {
             questions,
             stop: stop.clone(),
         };
-        let task = tokio::spawn(async move { run(&config, surroundings, probes).await });
+        let task = tokio::spawn(async move { Box::pin(run(&config, surroundings, probes)).await });
         Self { shared, metrics, stop, task }
     }
 

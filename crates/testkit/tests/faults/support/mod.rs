@@ -15,7 +15,7 @@ pub(crate) use recorder::{egress_ip_key, everyone_is_placed, key, placed};
 pub(crate) use wire::Wire;
 
 /// Longer than anything here takes on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Asks until it is so.
 pub(crate) async fn eventually<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
