@@ -49,9 +49,10 @@ pub(super) fn in_words(known: &Known, but: &str) -> String {
     match &view.mass_silence {
         None => reach,
         Some(silence) => format!(
-            "{reach}; {} nodes fell silent at once {} s ago, and nothing is moved for it",
+            "{reach}; {} nodes fell silent at once {} s ago, and nothing is moved for it (mass silence {})",
             silence.nodes.len(),
-            silence.seconds
+            silence.seconds,
+            silence.number
         ),
     }
 }
