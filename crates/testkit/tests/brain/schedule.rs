@@ -17,7 +17,7 @@ use crate::{check, cluster};
 
 /// What is wrong all the time.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each trouble comes alone or with any other")]
+#[expect(clippy::struct_excessive_bools, reason = "each is wrong by itself, and any of them together")]
 pub(crate) struct Trouble {
     pub(crate) cloud: bool,
     pub(crate) by_hand: bool,
@@ -109,7 +109,7 @@ impl Schedule {
         self.now += Duration::from_millis(1);
         let Output { writes, events, targets, wake, .. } = self.brain.pass(self.moment());
         let retargeted = targets.keys().ne(self.targets.iter());
-        self.targets = targets.keys().cloned().collect();
+        self.targets = targets.into_keys().collect();
         self.wake = wake;
         let active = !writes.is_empty() || !events.is_empty() || retargeted;
         self.attempts += writes.len();

@@ -78,8 +78,8 @@ async fn an_api_server_that_dies_while_addresses_move_leaves_each_with_one_move(
             // From the first to the second, perhaps, before that was lost too.
             let places = history.places(&name, &address);
             let (last, left) = places.split_last().unwrap();
-            let gone = |node: &String| node == "n1" || node == "n2";
-            assert!(!gone(last) && left.iter().all(gone) && left.len() <= 2, "{name} {address}: {places:?}");
+            let failed = |node: &String| node == "n1" || node == "n2";
+            assert!(!failed(last) && left.iter().all(failed) && left.len() <= 2, "{name} {address}: {places:?}");
         }
     }
 }

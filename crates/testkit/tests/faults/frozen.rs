@@ -49,8 +49,8 @@ async fn the_other_process() {
         loop {
             if led != shared.leading() {
                 led = !led;
-                let said = if led { LEADS } else { LEADS_NO_MORE };
-                std::io::stdout().write_all(format!("\n{said}\n").as_bytes()).unwrap();
+                let words = if led { LEADS } else { LEADS_NO_MORE };
+                writeln!(std::io::stdout(), "\n{words}").unwrap();
             }
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
