@@ -52,7 +52,7 @@ pub(crate) fn decided(object: &Value) -> (Brain, Write) {
         brain.take(Input::Listed { kind, objects }, now());
     }
     brain.take(Input::Leading(true), now());
-    for node in brain.pass(now()).targets.into_keys() {
+    for node in brain.pass(now()).targets.keys().cloned() {
         brain.take(Input::Probed { node, answer: Answer::Alive }, now());
     }
     let [write] = <[Write; 1]>::try_from(brain.pass(now()).writes).unwrap();

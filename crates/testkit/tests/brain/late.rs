@@ -20,7 +20,7 @@ fn the_answer_to_a_write_does_not_revive_what_is_gone_since() {
     heir["metadata"] = json!({"name": "heir", "uid": "heir", "resourceVersion": "11"});
     brain.take(Input::Seen { kind: Kind::EgressIp, object: heir.clone() }, now());
     // Nobody asked for the nodes in between.
-    for node in brain.pass(now()).targets.into_keys() {
+    for node in brain.pass(now()).targets.keys().cloned() {
         brain.take(Input::Probed { node, answer: Answer::Alive }, now());
     }
     let [write] = &brain.pass(now()).writes[..] else { panic!("the address is free") };

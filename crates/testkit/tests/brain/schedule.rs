@@ -109,7 +109,7 @@ impl Schedule {
         self.now += Duration::from_millis(1);
         let Output { writes, events, targets, wake, .. } = self.brain.pass(self.moment());
         let retargeted = targets.keys().ne(self.targets.iter());
-        self.targets = targets.into_keys().collect();
+        self.targets = targets.keys().cloned().collect();
         self.wake = wake;
         let active = !writes.is_empty() || !events.is_empty() || retargeted;
         self.attempts += writes.len();
