@@ -205,7 +205,9 @@ impl Brain {
         }
         self.leading = leading;
         self.flights.clear();
-        self.requests.clear();
+        for address in std::mem::take(&mut self.requests).into_keys() {
+            self.sync_request(address);
+        }
         self.departed.clear();
         self.drained.clear();
         self.placer = None;

@@ -13,6 +13,8 @@ pub(super) struct Inlets {
     pub(super) changes: mpsc::Receiver<Input>,
     pub(super) results: mpsc::UnboundedReceiver<Input>,
     pub(super) answers: mpsc::UnboundedReceiver<(NodeName, Answer)>,
+    /// Lists that were asked for on the way to lead, with the term they are for.
+    pub(super) fresh: mpsc::UnboundedReceiver<(u64, Vec<Input>)>,
     pub(super) standing: watch::Receiver<Standing>,
     pub(super) questions: Questions,
 }
@@ -21,6 +23,8 @@ pub(super) struct Inlets {
 pub(super) enum Arrival {
     Input(Input),
     Question(Question),
+    /// See [`Inlets::fresh`].
+    Fresh(u64, Vec<Input>),
     /// The election has got on.
     Standing,
     /// It is time for something.
@@ -36,6 +40,7 @@ impl Inlets {
             Some(input) = self.results.recv() => Arrival::Input(input),
             Some((node, answer)) = self.answers.recv() => Arrival::Input(Input::Probed { node, answer }),
             Some(question) = self.questions.recv() => Arrival::Question(question),
+            Some((term, lists)) = self.fresh.recv() => Arrival::Fresh(term, lists),
             Ok(()) = self.standing.changed() => Arrival::Standing,
             () = tokio::time::sleep_until(until) => Arrival::Time,
         }
