@@ -9,6 +9,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("egret-api", &["egret-core"]),
     ("egret-placement", &["egret-core"]),
     ("egret-brain", &["egret-core", "egret-api", "egret-placement"]),
+    ("egret-hostmodel", &["egret-core"]),
     ("egret-controller", &["egret-core", "egret-api", "egret-placement", "egret-brain"]),
     ("egret-testkit", &["egret-core", "egret-api", "egret-placement", "egret-brain", "egret-controller"]),
     ("egret-cli", &["egret-core", "egret-api", "egret-placement", "egret-brain", "egret-controller"]),

@@ -6,7 +6,7 @@ use crate::none;
 use crate::repository::{metadata, normal_dependencies};
 
 /// Crates that decide and convert; what they need to know is handed to them.
-pub(crate) const PURE: &[&str] = &["egret-core", "egret-api", "egret-placement", "egret-brain"];
+pub(crate) const PURE: &[&str] = &["egret-core", "egret-api", "egret-placement", "egret-brain", "egret-hostmodel"];
 
 /// What a pure crate must not have in its normal dependencies, nor anything below them. A trailing `*` stands for any
 /// ending. `getrandom` needs no exception: nothing that the pure crates use asks for chance.

@@ -1,0 +1,252 @@
+//! The steps from what is there to what should be.
+//!
+//! Each source whose way changes is held first: nothing that it sends leaves the cluster until its new way is whole, so
+//! that after every single step a packet goes the old way, the new way, or nowhere. The order:
+//!
+//! 1. kernel parameters are set;
+//! 2. changing sources are held, in one transaction;
+//! 3. egress addresses that are not ours any more go, so that the next owner finds the wire silent;
+//! 4. routes come, then egress addresses;
+//! 5. rules come: where to jump to first, then the end of each block, then the jump past it, then the lookups;
+//! 6. sets and maps become what they should be, but for the holds, in one transaction;
+//! 7. rules go, in the opposite order; the connections of the changed sources are forgotten; routes go;
+//! 8. the holds go, or the whole table; addresses are announced; kernel parameters that are not needed any more go back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use crate::nft::{Element, Elements, Key, Role, Shape, Table};
+use crate::{Route, Rule, RuleAction, State, Step};
+
+/// The steps that make `found` into `wanted`; none if they are equal.
+#[must_use]
+pub fn diff(found: &State, wanted: &State) -> Vec<Step> {
+    let changed = changed_sources(found, wanted);
+    let mut steps = Vec::new();
+    let set = wanted.sysctls.iter().filter(|(path, value)| found.sysctls.get(*path) != Some(value));
+    steps.extend(set.map(|(path, value)| Step::SetSysctl { path: path.clone(), value: value.clone() }));
+    let held = hold(found, wanted, &changed, &mut steps);
+    let gone = found.addresses.difference(&wanted.addresses);
+    steps.extend(gone.map(|address| Step::DropAddress { address: address.clone() }));
+    steps.extend(wanted.routes.difference(&found.routes).map(|route| Step::AddRoute { route: route.clone() }));
+    let new: Vec<_> = wanted.addresses.difference(&found.addresses).cloned().collect();
+    steps.extend(new.iter().map(|address| Step::TakeAddress { address: address.clone() }));
+    steps.extend(sorted(wanted.rules.difference(&found.rules)).map(|rule| Step::AddRule { rule: rule.clone() }));
+    let whole = fill(held, wanted, &changed, &mut steps);
+    steps.extend(
+        sorted(found.rules.difference(&wanted.rules)).rev().map(|rule| Step::DeleteRule { rule: rule.clone() }),
+    );
+    steps.extend(changed.iter().map(|source| Step::ForgetConnections { source: *source }));
+    steps.extend(gone_routes(found, wanted).map(|route| Step::DeleteRoute { route: route.clone() }));
+    release(whole, wanted, &mut steps);
+    steps.extend(new.into_iter().map(|address| Step::Announce { address }));
+    let back = found.sysctls.keys().filter(|path| !wanted.sysctls.contains_key(*path));
+    steps.extend(back.map(|path| Step::RestoreSysctl { path: path.clone() }));
+    steps
+}
+
+/// Sources for which anything is different.
+fn changed_sources(found: &State, wanted: &State) -> BTreeSet<IpAddr> {
+    let (before, after) = (treatments(found), treatments(wanted));
+    let keys: BTreeSet<&IpAddr> = before.keys().chain(after.keys()).collect();
+    let changed = keys.into_iter().filter(|source| before.get(*source) != after.get(*source));
+    // What is still held from a pass that did not come to its end is released by one that does.
+    changed.copied().chain(holds(found)).collect()
+}
+
+fn holds(state: &State) -> impl Iterator<Item = IpAddr> + '_ {
+    elements(state).filter(|(role, _, _)| *role == Role::Hold).filter_map(|(_, key, _)| source(key))
+}
+
+/// Everything that decides about a source's packets. Comments do not.
+type Treatment<'a> = BTreeSet<Part<'a>>;
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Part<'a> {
+    Element(Role, &'a Key, Option<&'a crate::Value>),
+    Rule(&'a Rule),
+}
+
+fn treatments(state: &State) -> BTreeMap<IpAddr, Treatment<'_>> {
+    let mut treatments: BTreeMap<IpAddr, Treatment<'_>> = BTreeMap::new();
+    for (role, key, element) in elements(state) {
+        // Replies are not held: they have the right source whichever way they go, and their map changes at once.
+        if let Some(source) = source(key).filter(|_| !matches!(role, Role::Hold | Role::Reply)) {
+            treatments.entry(source).or_default().insert(Part::Element(role, key, element.value.as_ref()));
+        }
+    }
+    let mut by_rule: Vec<(IpAddr, &Rule)> = Vec::new();
+    for rule in &state.rules {
+        if let Some(from) = rule.from {
+            by_rule.push((from.addr(), rule));
+        }
+    }
+    for (source, rule) in by_rule {
+        // A rule for a ClusterIP or a node port is about replies only.
+        if let Some(treatment) = treatments.get_mut(&source) {
+            treatment.insert(Part::Rule(rule));
+        }
+    }
+    treatments
+}
+
+fn elements(state: &State) -> impl Iterator<Item = (Role, &Key, &Element)> {
+    let sets = state.table.iter().flat_map(|table| &table.elements);
+    sets.flat_map(|(set, elements)| elements.iter().map(|(key, element)| (set.role, key, element)))
+}
+
+fn source(key: &Key) -> Option<IpAddr> {
+    match key {
+        Key::Source(ip) | Key::Pair(ip, _) | Key::Exit(ip, _) => Some(*ip),
+        Key::Prefix(_) | Key::Entry(..) => None,
+    }
+}
+
+/// Holds the changing sources; returns the table as it then is.
+fn hold(found: &State, wanted: &State, changed: &BTreeSet<IpAddr>, steps: &mut Vec<Step>) -> Option<Table> {
+    let holds = held(changed);
+    let found_shape = found.table.as_ref().and_then(|table| table.shape.as_ref());
+    let Some(shape) = wanted.table.as_ref().and_then(|table| table.shape.as_ref()) else {
+        // Everything goes. A table that is not as we made it holds nothing back, and is the first to go.
+        let table = found.table.clone()?;
+        if table.shape.is_none() {
+            steps.push(Step::DeleteTable);
+            return None;
+        }
+        return Some(with(table, &holds, steps));
+    };
+    match (&found.table, found_shape) {
+        (Some(table), Some(present)) if present.settings == shape.settings => {
+            let missing = shape.paths.iter().any(|(number, name)| present.paths.get(number) != Some(name));
+            if !missing {
+                return Some(with(table.clone(), &holds, steps));
+            }
+            let mut paths = present.paths.clone();
+            paths.extend(shape.paths.clone());
+            let mut elements = table.elements.clone();
+            merge(&mut elements, &holds);
+            Some(replace(Shape { settings: shape.settings, paths }, elements, steps))
+        }
+        // Nothing that is there can be relied on: the wanted table, steering nobody yet but with everyone held who will be.
+        (table, _) => {
+            let mut elements = wanted.table.as_ref().map(|table| table.elements.clone()).unwrap_or_default();
+            if table.is_none() {
+                elements.retain(|set, _| !matches!(set.role, Role::ServiceSource | Role::AddressSource));
+            }
+            // The rules of a reply's way come before it.
+            let known = |set, key: &Key| {
+                table.as_ref().is_some_and(|table| table.elements.get(set).is_some_and(|keys| keys.contains_key(key)))
+            };
+            for (set, elements) in elements.iter_mut().filter(|(set, _)| set.role == Role::Reply) {
+                elements.retain(|key, _| known(set, key));
+            }
+            merge(&mut elements, &holds);
+            Some(replace(shape.clone(), elements, steps))
+        }
+    }
+}
+
+fn held(sources: &BTreeSet<IpAddr>) -> Elements {
+    let mut holds = Elements::new();
+    for source in sources {
+        holds.entry(Role::Hold.of(*source)).or_default().insert(Key::Source(*source), Element::default());
+    }
+    holds
+}
+
+fn merge(elements: &mut Elements, more: &Elements) {
+    for (set, more) in more {
+        elements.entry(*set).or_default().extend(more.clone());
+    }
+}
+
+fn replace(shape: Shape, elements: Elements, steps: &mut Vec<Step>) -> Table {
+    let table = Table { shape: Some(shape), elements };
+    steps.push(Step::ReplaceTable { table: table.clone() });
+    table
+}
+
+/// Adds elements to what is there.
+fn with(mut table: Table, more: &Elements, steps: &mut Vec<Step>) -> Table {
+    let mut elements = table.elements.clone();
+    merge(&mut elements, more);
+    change(&table.elements, &elements, steps);
+    table.elements = elements;
+    table
+}
+
+/// The one transaction that makes `from` into `to`.
+fn change(from: &Elements, to: &Elements, steps: &mut Vec<Step>) {
+    let (remove, add) = (without(from, to), without(to, from));
+    if !remove.is_empty() || !add.is_empty() {
+        steps.push(Step::ChangeElements { remove, add });
+    }
+}
+
+/// The elements of `these` that are not the same in `those`.
+fn without(these: &Elements, those: &Elements) -> Elements {
+    let mut left = Elements::new();
+    for (set, elements) in these {
+        let others = those.get(set);
+        let differ = |key: &Key, element: &Element| others.and_then(|others| others.get(key)) != Some(element);
+        let elements: BTreeMap<Key, Element> = elements
+            .iter()
+            .filter(|(key, element)| differ(key, element))
+            .map(|(key, element)| (key.clone(), element.clone()))
+            .collect();
+        if !elements.is_empty() {
+            left.insert(*set, elements);
+        }
+    }
+    left
+}
+
+/// Makes sets and maps what they should be, with the holds still in them.
+fn fill(table: Option<Table>, wanted: &State, changed: &BTreeSet<IpAddr>, steps: &mut Vec<Step>) -> Option<Table> {
+    let mut table = table?;
+    let mut elements = wanted.table.as_ref().map(|table| table.elements.clone()).unwrap_or_default();
+    if wanted.table.is_none() {
+        // The holds are about what goes to the outside, and only these prefixes say what that is.
+        elements
+            .extend(table.elements.iter().filter(|(set, _)| set.role == Role::Cluster).map(|(a, b)| (*a, b.clone())));
+    }
+    merge(&mut elements, &held(changed));
+    change(&table.elements, &elements, steps);
+    table.elements = elements;
+    Some(table)
+}
+
+/// Lets the held sources out.
+fn release(table: Option<Table>, wanted: &State, steps: &mut Vec<Step>) {
+    match (&wanted.table, table) {
+        (Some(wanted), Some(table)) if table.shape != wanted.shape => {
+            replace(wanted.shape.clone().expect("what is wanted has a shape"), wanted.elements.clone(), steps);
+        }
+        (Some(wanted), Some(table)) => change(&table.elements, &wanted.elements, steps),
+        (None, Some(_)) => steps.push(Step::DeleteTable),
+        (_, None) => {}
+    }
+}
+
+/// A route of the same table, destination and metric is replaced by the one that is added.
+fn gone_routes<'a>(found: &'a State, wanted: &'a State) -> impl Iterator<Item = &'a Route> {
+    let key = |route: &Route| (route.table, route.destination, route.metric);
+    let kept: BTreeSet<_> = wanted.routes.iter().map(key).collect();
+    found.routes.difference(&wanted.routes).filter(move |route| !kept.contains(&key(route)))
+}
+
+/// Rules in the order in which they come, which is safe after each: where jumps end, then what stops there, then the jumps
+/// past the block, then what looks up.
+fn sorted<'a>(rules: impl Iterator<Item = &'a Rule>) -> impl DoubleEndedIterator<Item = &'a Rule> {
+    let mut rules: Vec<&Rule> = rules.collect();
+    rules.sort_by_key(|rule| {
+        let turn = match rule.action {
+            RuleAction::Nop => 0,
+            RuleAction::Unreachable => 1,
+            RuleAction::Goto(_) => 2,
+            RuleAction::Lookup(_) => 3,
+        };
+        (turn, *rule)
+    });
+    rules.into_iter()
+}
