@@ -9,7 +9,7 @@ use crate::{EgressAddress, Elements, Route, Rule, Set, Table};
 
 /// One thing to do. Each is done as a whole or not at all.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "step", rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case")]
 pub enum Step {
     /// Set a kernel parameter, and remember what it was.
     SetSysctl {

@@ -179,11 +179,11 @@ impl<'a> Work<'a> {
             (Datapath::Direct, Err(_)) => Some(Way::Lost),
             (Datapath::Direct, Ok(network)) => self.paths.get(&network.table).map(|number| Way::Path(*number)),
         };
-        for ip in &service.cluster_ips {
+        let families: BTreeSet<Family> = service.load_balancer.iter().map(|ip| family_of(*ip)).collect();
+        for ip in service.cluster_ips.iter().filter(|ip| families.contains(&family_of(**ip))) {
             self.lookup(*ip, network, None);
         }
         if self.policy.datapath == Datapath::Ovn && service.local_policy {
-            let families: BTreeSet<Family> = service.load_balancer.iter().map(|ip| family_of(*ip)).collect();
             let sources = self.policy.local_policy_sources.iter().filter(|ip| families.contains(&family_of(**ip)));
             for (source, port) in sources.flat_map(|ip| service.ports.iter().map(move |port| (*ip, port.node_port))) {
                 port.into_iter().for_each(|port| self.lookup(source, network, Some(port)));
@@ -343,13 +343,20 @@ impl<'a> Work<'a> {
     /// Around the blocks: who has no business there goes past, who finds no way there gets no further.
     fn frame(&mut self) {
         let settings = self.policy.settings;
+        let priority = settings.service_priority;
         for family in [Family::V4, Family::V6] {
             let has = |role: Role| self.elements.contains_key(&role.family(family));
-            let (services, addresses) = (has(Role::ServiceSource) || has(Role::Reply), has(Role::AddressSource));
+            // The rule of a ClusterIP alone, too: without the jump it would catch what is nobody's business.
+            let ruled =
+                self.state.rules.iter().any(|rule| {
+                    rule.v6 == (family == Family::V6) && (priority - 2..=priority).contains(&rule.priority)
+                });
+            let services = ruled || has(Role::ServiceSource) || has(Role::Reply);
+            let addresses = has(Role::AddressSource);
             let rule = |priority, action| Rule::new(family, priority, action);
             let mut rules = Vec::new();
             if services {
-                let (priority, end) = (settings.service_priority, settings.service_priority + 2);
+                let end = priority + 2;
                 rules.push(rule(priority - 4, RuleAction::Goto(end)).mark(settings.foreign()));
                 rules.push(rule(priority - 3, RuleAction::Goto(end)).mark(settings.mark(Business::Address)));
                 rules.push(rule(priority + 1, RuleAction::Unreachable).mark(settings.mark(Business::Service)));
