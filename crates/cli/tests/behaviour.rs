@@ -13,6 +13,7 @@ use clap::Parser;
 use egret_cli::args::Cli;
 use egret_cli::input::Silent;
 use egret_cli::{Program, Streams, Style};
+use egret_testkit::objects::{egress_ip_on, node_at};
 use serde_json::{Value, json};
 use support::{Run, egret, root, run, run_with};
 use tempfile::TempDir;
@@ -46,31 +47,7 @@ fn lines(answer: &Value, list: &str) -> Vec<String> {
 }
 
 fn node(name: &str, host: u8) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
-            "name": name,
-            "labels": {"k8s.ovn.org/egress-assignable": "", "kubernetes.io/hostname": name},
-            "annotations": {
-                "k8s.ovn.org/node-primary-ifaddr": format!(r#"{{"ipv4":"192.168.50.{host}/24"}}"#),
-                "k8s.ovn.org/host-cidrs": format!(r#"["192.168.50.{host}/24"]"#),
-            },
-        },
-        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
-    })
-}
-
-/// An EgressIP with the default selector; `items` are its recorded (node, address) pairs.
-fn egress_ip(name: &str, addresses: &[&str], items: &[(&str, &str)]) -> Value {
-    let items: Vec<Value> = items.iter().map(|(node, address)| json!({"node": node, "egressIP": address})).collect();
-    json!({
-        "apiVersion": "k8s.ovn.org/v1",
-        "kind": "EgressIP",
-        "metadata": {"name": name},
-        "spec": {"egressIPs": addresses, "namespaceSelector": {}},
-        "status": {"items": items},
-    })
+    node_at(name, &format!("192.168.50.{host}/24"))
 }
 
 fn list(objects: &[Value]) -> String {
@@ -113,7 +90,8 @@ fn faulty_input_wins_over_detailed_exitcode() {
 
 #[test]
 fn a_broken_invariant_fails_the_audit() {
-    let (cluster, _folder) = cluster(&[node("a", 1), egress_ip("x", &["192.168.50.9"], &[("gone", "192.168.50.9")])]);
+    let (cluster, _folder) =
+        cluster(&[node("a", 1), egress_ip_on("x", &["192.168.50.9"], &[("gone", "192.168.50.9")])]);
     let run = ask(&["audit", &cluster]);
     assert_eq!(run.code, Some(1), "{run}");
     assert!(run.stdout.contains("EligibleOwner") && run.stdout.contains("192.168.50.9"), "{run}");
@@ -171,7 +149,7 @@ fn a_path_that_is_not_there_is_an_error_and_no_empty_cluster() {
 fn one_bad_object_does_not_hide_the_good_ones() {
     let bad = "apiVersion: k8s.ovn.org/v1\nkind: EgressIP\nmetadata:\n  name: bad\nspec:\n  egressIPs: 192.168.50.77\n  \
                namespaceSelector: {}\n";
-    let good = egress_ip("good", &["192.168.50.78"], &[]).to_string();
+    let good = egress_ip_on("good", &["192.168.50.78"], &[]).to_string();
     let (path, _folder) = file("change.yaml", &format!("{bad}---\n{good}\n"));
     let run = ask(&["plan", DRAIN, "--apply", &path]);
     assert_eq!(run.code, Some(1), "{run}");
@@ -192,7 +170,7 @@ fn a_dash_is_standard_input() {
 
 #[test]
 fn json_and_yaml_input_say_the_same() {
-    let objects = [node("a", 1), node("b", 2), egress_ip("x", &["192.168.50.9"], &[("a", "192.168.50.9")])];
+    let objects = [node("a", 1), node("b", 2), egress_ip_on("x", &["192.168.50.9"], &[("a", "192.168.50.9")])];
     let (as_json, _json) = cluster(&objects);
     let documents: Vec<String> = objects.iter().map(|object| serde_saphyr::to_string(object).unwrap()).collect();
     let (as_yaml, _yaml) = file("cluster.yaml", &documents.join("---\n"));
@@ -211,7 +189,7 @@ fn a_must_gather_is_read_as_it_lies() {
     write(folder.path(), "must-gather.log", "[must-gather] OUT gather started\n");
     write(folder.path(), &format!("{inside}/core/nodes/a.yaml"), &of(&node("a", 1)));
     write(folder.path(), &format!("{inside}/core/nodes/b.yaml"), &of(&node("b", 2)));
-    let object = egress_ip("x", &["192.168.50.9"], &[("a", "192.168.50.9")]);
+    let object = egress_ip_on("x", &["192.168.50.9"], &[("a", "192.168.50.9")]);
     write(folder.path(), &format!("{inside}/k8s.ovn.org/egressips/x.yaml"), &of(&object));
     write(folder.path(), &format!("{inside}/k8s.ovn.org/egressips/notes.txt"), "x: [");
     let (status, run) = answer(&["status", folder.path().to_str().unwrap()]);
@@ -461,7 +439,7 @@ fn an_explanation_of_500_nodes_fits_a_screen() {
             node
         })
         .collect();
-    objects.push(egress_ip("x", &["10.1.0.200", "10.2.0.200"], &[("worker-003", "10.1.0.200")]));
+    objects.push(egress_ip_on("x", &["10.1.0.200", "10.2.0.200"], &[("worker-003", "10.1.0.200")]));
     let (path, _folder) = cluster(&objects);
     let run = ask(&["explain", "egressip/x", "--ip", "10.1.0.200", &path]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{run}");
@@ -497,15 +475,15 @@ fn a_label_can_be_set_and_removed() {
 
     let mut fresh = node("b", 2);
     fresh["metadata"]["labels"] = json!({});
-    let (path, _folder) = cluster(&[fresh, egress_ip("x", &["192.168.50.9"], &[])]);
+    let (path, _folder) = cluster(&[fresh, egress_ip_on("x", &["192.168.50.9"], &[])]);
     let (plan, _) = answer(&["plan", &path, "--label", "node/b", &format!("{label}=")]);
     assert_eq!(lines(&plan, "moves"), ["egressip/x 192.168.50.9 - -> b"]);
 }
 
 #[test]
 fn a_deleted_object_frees_its_address_for_the_one_that_waits() {
-    let holder = egress_ip("holder", &["192.168.50.9"], &[("a", "192.168.50.9")]);
-    let waiter = egress_ip("waiter", &["192.168.50.9"], &[]);
+    let holder = egress_ip_on("holder", &["192.168.50.9"], &[("a", "192.168.50.9")]);
+    let waiter = egress_ip_on("waiter", &["192.168.50.9"], &[]);
     let (path, _folder) = cluster(&[node("a", 1), holder, waiter]);
     let (before, _) = answer(&["plan", &path]);
     assert_eq!(before["unassigned"][0]["name"], "HeldByAnother");
@@ -517,7 +495,8 @@ fn a_deleted_object_frees_its_address_for_the_one_that_waits() {
 
 #[test]
 fn an_invalid_address_is_refused_and_its_siblings_are_planned() {
-    let (path, _folder) = file("new.json", &egress_ip("new", &["192.168.50.300", "192.168.50.201"], &[]).to_string());
+    let (path, _folder) =
+        file("new.json", &egress_ip_on("new", &["192.168.50.300", "192.168.50.201"], &[]).to_string());
     let (plan, run) = answer(&["plan", DRAIN, "--apply", &path]);
     assert_eq!(run.code, Some(1), "{run}");
     let moves = lines(&plan, "moves");
@@ -530,7 +509,7 @@ fn an_invalid_address_is_refused_and_its_siblings_are_planned() {
 
 #[test]
 fn what_the_api_server_would_refuse_leaves_the_stored_object_alone() {
-    let mut refused = egress_ip("billing", &[], &[]);
+    let mut refused = egress_ip_on("billing", &[], &[]);
     refused["spec"]["egressIPs"] = json!("192.168.50.250");
     let (path, _folder) = file("refused.json", &refused.to_string());
     let (plan, run) = answer(&["plan", DRAIN, "--apply", &path, "--drain", "worker-b"]);
@@ -568,8 +547,8 @@ fn what_is_pending_anyway_is_told_apart_from_what_the_change_moves() {
     let objects = [
         node("a", 1),
         node("b", 2),
-        egress_ip("late", &["192.168.50.8"], &[]),
-        egress_ip("x", &["192.168.50.9"], &[("a", "192.168.50.9")]),
+        egress_ip_on("late", &["192.168.50.8"], &[]),
+        egress_ip_on("x", &["192.168.50.9"], &[("a", "192.168.50.9")]),
     ];
     let (path, _folder) = cluster(&objects);
     let (plan, _) = answer(&["plan", &path, "--drain", "a"]);
@@ -594,7 +573,7 @@ fn nodes_without_a_host_subnet_are_ignored() {
 fn a_cordon_moves_nothing_unless_the_option_says_so() {
     let mut cordoned = node("a", 1);
     cordoned["spec"] = json!({"unschedulable": true});
-    let object = egress_ip("x", &["192.168.50.9"], &[("a", "192.168.50.9")]);
+    let object = egress_ip_on("x", &["192.168.50.9"], &[("a", "192.168.50.9")]);
     let (path, _folder) = cluster(&[cordoned, node("b", 2), object]);
     assert_eq!(lines(&answer(&["plan", &path]).0, "pending"), [""; 0]);
     let (plan, _) = answer(&["plan", &path, "--cordon-excludes"]);
@@ -607,7 +586,7 @@ fn the_platform_is_read_from_the_nodes_unless_it_is_given() {
     let mut cloud = node("a", 1);
     cloud["metadata"]["annotations"]["cloud.network.openshift.io/egress-ipconfig"] =
         json!(r#"[{"interface":"nic0","ifaddr":{"ipv4":"192.168.50.0/24"},"capacity":{"ip":1}}]"#);
-    let objects = [cloud, egress_ip("x", &["192.168.50.8"], &[]), egress_ip("y", &["192.168.50.9"], &[])];
+    let objects = [cloud, egress_ip_on("x", &["192.168.50.8"], &[]), egress_ip_on("y", &["192.168.50.9"], &[])];
     let (path, _folder) = cluster(&objects);
     let placed = |arguments: &[&str]| {
         let (plan, _) = answer(&[&["plan", &path][..], arguments].concat());

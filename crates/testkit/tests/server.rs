@@ -9,8 +9,10 @@ use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use egret_testkit::objects;
+use egret_testkit::patience::eventually;
 use egret_testkit::server::{Part, Server};
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Service};
@@ -29,15 +31,6 @@ const SERVICE_ACCOUNT: &str = "system:serviceaccount:egret:egret";
 
 /// Where the process that is to be killed tells what it has started.
 const TELL: &str = "EGRET_TEST_TELL";
-
-/// Asks until the answer is yes.
-async fn eventually(what: &str, mut ask: impl AsyncFnMut() -> bool) {
-    let start = Instant::now();
-    while !ask().await {
-        assert!(start.elapsed() < Duration::from_mins(1), "{what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
 
 async fn create<K>(client: &Client, object: Value) -> K
 where
@@ -69,11 +62,7 @@ fn egress_ips(client: &Client) -> Api<DynamicObject> {
 }
 
 fn egress_ip(name: &str) -> DynamicObject {
-    serde_json::from_value(json!({
-        "apiVersion": "k8s.ovn.org/v1", "kind": "EgressIP", "metadata": {"name": name},
-        "spec": {"egressIPs": ["192.0.2.1"], "namespaceSelector": {}},
-    }))
-    .unwrap()
+    serde_json::from_value(objects::egress_ip(name, &["192.0.2.1"])).unwrap()
 }
 
 /// Forbids everybody to make a configuration map.
@@ -182,7 +171,7 @@ async fn somebody_else_has_their_own_rights_only_and_the_audit_log_knows_who_wro
         json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:serviceaccounts:egret"});
     let binding = json!({"metadata": {"name": "nodes"}, "roleRef": role, "subjects": [group]});
     create::<ClusterRoleBinding>(&server.client(), binding).await;
-    eventually("the binding takes effect", async || nodes.list(&ListParams::default()).await.is_ok()).await;
+    eventually("the binding to take effect", async || nodes.list(&ListParams::default()).await.ok()).await;
     create::<Node>(&egret, json!({"metadata": {"name": "mine"}})).await;
 
     let writes = server.audit().unwrap();
@@ -240,7 +229,7 @@ async fn controllers_of_kubernetes_work_until_the_server_is_given_back() {
     create_in::<Service>(&server.client(), "default", json!({"metadata": {"name": "web"}, "spec": spec})).await;
     let slices = Api::<EndpointSlice>::namespaced(server.client(), "default");
     let of_web = ListParams::default().labels("kubernetes.io/service-name=web");
-    eventually("a slice is made", async || !slices.list(&of_web).await.unwrap().items.is_empty()).await;
+    eventually("a slice", async || slices.list(&of_web).await.unwrap().items.pop()).await;
     let folder = server.kubeconfig().unwrap().parent().unwrap().to_owned();
     assert_eq!(running(&folder, Part::ControllerManager).len(), 1);
     drop(server);
@@ -272,12 +261,12 @@ async fn nothing_is_left_of_a_server_whose_test_was_killed() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    eventually("the victim has a server", async || {
+    let text = eventually("the victim to have a server", async || {
         assert!(victim.try_wait().unwrap().is_none(), "the victim has ended by itself");
-        fs::read_to_string(&told).is_ok_and(|text| text.ends_with('\n'))
+        fs::read_to_string(&told).ok().filter(|text| text.ends_with('\n'))
     })
     .await;
-    let folder = PathBuf::from(fs::read_to_string(&told).unwrap().trim_end());
+    let folder = PathBuf::from(text.trim_end());
     let parts = [Part::Etcd, Part::ApiServer, Part::ControllerManager];
     for part in parts {
         assert_eq!(running(&folder, part).len(), 1, "{}", part.name());
@@ -285,9 +274,10 @@ async fn nothing_is_left_of_a_server_whose_test_was_killed() {
     victim.kill().unwrap();
     victim.wait().unwrap();
     for part in parts {
-        eventually(part.name(), async || running(&folder, part).is_empty()).await;
+        eventually(&format!("{} to be gone", part.name()), async || running(&folder, part).is_empty().then_some(()))
+            .await;
     }
-    eventually("the folder is gone", async || !folder.exists()).await;
+    eventually("the folder to be gone", async || (!folder.exists()).then_some(())).await;
 }
 
 /// Not a test: what the test above starts and kills.
@@ -299,7 +289,7 @@ async fn victim() {
     server.start_controller_manager(&["namespace-controller"]).await.unwrap();
     // It is the program itself only after the shell that starts it has become it.
     let folder = server.kubeconfig().unwrap().parent().unwrap().to_owned();
-    eventually("it runs", async || running(&folder, Part::ControllerManager).len() == 1).await;
+    eventually("it to run", async || (running(&folder, Part::ControllerManager).len() == 1).then_some(())).await;
     fs::write(told, format!("{}\n", folder.display())).unwrap();
     std::future::pending::<()>().await;
 }

@@ -1,11 +1,10 @@
 //! `egret controller` as a process: how it begins, is looked at and ends. What it does is tested elsewhere.
 
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
+use egret_testkit::patience::eventually;
 use serde_json::Value;
 
-use crate::cluster::PATIENCE;
 use crate::support::{egret, run};
 use crate::{answer, ask, settled};
 
@@ -98,26 +97,23 @@ async fn it_serves_until_it_is_told_to_stop_and_leaves_the_lease_free() {
     let (server, kubeconfig) = settled().await;
     let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("bound").port();
     let controller = Controller::start(&kubeconfig.display().to_string(), port);
-    let start = Instant::now();
-    while get(port, "/metrics").await.is_none_or(|(_, text)| !text.contains("egret_controller_leading 1\n")) {
-        assert!(start.elapsed() < PATIENCE, "it does not lead");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    eventually("it to lead", async || {
+        get(port, "/metrics").await.filter(|(_, text)| text.contains("egret_controller_leading 1\n"))
+    })
+    .await;
     assert_eq!(get(port, "/healthz").await, Some((200, "ok\n".to_owned())));
-    while get(port, "/readyz").await.is_none_or(|(status, _)| status != 200) {
-        assert!(start.elapsed() < PATIENCE, "it does not get ready");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    eventually("it to be ready", async || get(port, "/readyz").await.filter(|(status, _)| *status == 200)).await;
     let (status, snapshot) = get(port, "/snapshot").await.expect("it listens");
     let snapshot: Value = serde_json::from_str(&snapshot).unwrap_or_default();
     assert_eq!((status, &snapshot["leading"], &snapshot["probing"]), (200, &true.into(), &false.into()), "{snapshot}");
 
     // The commands decide as this one does, and agree that nothing is left to do.
     let url = format!("http://127.0.0.1:{port}");
-    let settled = async || answer(&ask(&kubeconfig, &["status", "-o", "json", "--controller-url", &url]));
-    while settled().await["addresses"].as_array().is_none_or(|all| all.iter().any(|line| line["node"].is_null())) {
-        assert!(start.elapsed() < PATIENCE, "not every address has a node");
-    }
+    eventually("every address to have a node", async || {
+        let status = answer(&ask(&kubeconfig, &["status", "-o", "json", "--controller-url", &url]));
+        status["addresses"].as_array()?.iter().all(|line| !line["node"].is_null()).then_some(())
+    })
+    .await;
     let plan = ask(&kubeconfig, &["plan", "--detailed-exitcode", "--controller-url", &url]);
     assert_eq!(plan.code, Some(0), "{plan}");
     assert!(plan.stdout.contains("does not probe"), "{plan}");

@@ -11,11 +11,12 @@ mod watch;
 
 use std::path::{Path, PathBuf};
 
+use egret_testkit::objects::egress_ip_on;
 use egret_testkit::server::Server;
 use serde_json::{Value, json};
 use support::{Run, egret, run};
 
-use crate::cluster::{as_file, delete_crd, egress_ip, node, store};
+use crate::cluster::{as_file, delete_crd, node, store};
 use crate::peers::Snapshots;
 
 /// A server with three nodes and two objects, one of them settled, and the kubeconfig for it.
@@ -25,8 +26,8 @@ async fn settled() -> (Server, PathBuf) {
     for (name, host) in [("worker-a", 1), ("worker-b", 2), ("worker-c", 3)] {
         store(&server, node(name, host)).await;
     }
-    store(&server, egress_ip("billing", &["192.168.50.101"], &[("worker-a", "192.168.50.101")])).await;
-    store(&server, egress_ip("shop", &["192.168.50.111", "192.168.50.112"], &[])).await;
+    store(&server, egress_ip_on("billing", &["192.168.50.101"], &[("worker-a", "192.168.50.101")])).await;
+    store(&server, egress_ip_on("shop", &["192.168.50.111", "192.168.50.112"], &[])).await;
     let kubeconfig = server.kubeconfig().expect("a file can be written");
     (server, kubeconfig)
 }

@@ -6,9 +6,12 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Instant;
 
+use egret_testkit::objects::egress_ip;
+use egret_testkit::patience::PATIENCE;
+use egret_testkit::server::hand::merge;
 use serde_json::json;
 
-use crate::cluster::{PATIENCE, egress_ip, merge, node, store};
+use crate::cluster::{node, store};
 use crate::peers::Snapshots;
 use crate::support::egret;
 use crate::{Server, settled};
@@ -76,7 +79,7 @@ async fn a_change_is_shown_as_a_new_block_and_ctrl_c_is_a_good_end() {
     watching.until(&["context", "Ctrl-C ends"]);
     watching.until(&["ADDRESSES (3, 2 unassigned)"]);
     let items = json!({"status": {"items": [{"node": "worker-b", "egressIP": "192.168.50.111"}]}});
-    merge(&server, &egress_ip("shop", &[], &[]), items).await;
+    merge(&server.client(), &egress_ip("shop", &[]), items).await;
     watching.until(&["ADDRESSES (3, 1 unassigned)"]);
     store(&server, node("worker-d", 4)).await;
     watching.until(&["NODES (4)"]);

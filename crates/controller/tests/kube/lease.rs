@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use egret_controller::lease::{ACCEPT_MASS_SILENCE, Candidate, Right, Standing, Terms};
+use egret_testkit::patience::{PATIENCE, eventually};
 use egret_testkit::server::Server;
+use egret_testkit::server::hand::{delete, get, merge};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -11,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::fixture::{PATIENCE, admin, delete, eventually, get, merge};
+use crate::admin;
 
 /// Short, so that the tests are; the proportions are those of the real ones.
 const TERMS: Terms =
@@ -50,7 +52,7 @@ impl Instance {
     }
 
     async fn leads_no_more(&self) {
-        eventually("it leads no more", async || self.right().is_none().then_some(())).await;
+        eventually("it to lead no more", async || self.right().is_none().then_some(())).await;
     }
 
     async fn end(self) -> Candidate {

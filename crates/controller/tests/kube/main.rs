@@ -3,9 +3,16 @@
 // All of it is tests.
 #![allow(clippy::panic, clippy::unwrap_used)]
 
-mod fixture;
 mod lease;
-mod proxy;
 mod run;
 mod watch;
 mod write;
+
+use egret_controller::client;
+use egret_testkit::server::Server;
+use kube::Client;
+
+/// The client that the controller has, with an administrator's rights.
+fn admin(server: &Server) -> Client {
+    client(server.config()).unwrap()
+}

@@ -1,70 +1,19 @@
 //! The whole controller.
 
-use std::collections::BTreeMap;
-use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use egret_brain::Answer;
-use egret_controller::lease::Terms;
-use egret_controller::probe::Probes;
-use egret_controller::{Config, Metrics, RunError, Shared, Surroundings, run};
-use egret_core::NodeName;
+use egret_testkit::controller::{Controller, config};
+use egret_testkit::objects::{egress_ip, node, not_ready};
+use egret_testkit::patience::{PATIENCE, eventually};
 use egret_testkit::server::Server;
+use egret_testkit::server::hand::{create, get, merge, merge_status};
 use kube::Client;
 use serde_json::{Value, json};
-use tokio::sync::mpsc::UnboundedSender;
-use tokio::task::JoinHandle;
-use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
-use crate::fixture::{PATIENCE, admin, create, egress_ip, eventually, get, merge, node};
+use crate::admin;
 
-/// Every node answers.
-struct Alive(UnboundedSender<(NodeName, Answer)>);
-
-impl Probes for Alive {
-    fn set_targets(&mut self, targets: BTreeMap<NodeName, Vec<IpAddr>>) {
-        for node in targets.into_keys() {
-            let _ = self.0.send((node, Answer::Alive));
-        }
-    }
-}
-
-struct Controller {
-    shared: Arc<Shared>,
-    stop: CancellationToken,
-    task: JoinHandle<Result<(), RunError>>,
-}
-
-impl Controller {
-    fn start(client: Client, identity: &str) -> Self {
-        let mut config = Config::new("default", identity);
-        // Proportions as they run; an answer may take a second.
-        config.election.terms = Terms {
-            duration: Duration::from_secs(4),
-            deadline: Duration::from_secs(2),
-            retry: Duration::from_millis(300),
-        };
-        let (shared, questions) = Shared::new();
-        let shared = Arc::new(shared);
-        let stop = CancellationToken::new();
-        let surroundings = Surroundings {
-            client,
-            metrics: Arc::new(Metrics::new()),
-            shared: Arc::clone(&shared),
-            questions,
-            stop: stop.clone(),
-        };
-        let task =
-            tokio::spawn(async move { Box::pin(run(&config, surroundings, |answers| Box::new(Alive(answers)))).await });
-        Self { shared, stop, task }
-    }
-
-    async fn end(self) {
-        self.stop.cancel();
-        timeout(PATIENCE, self.task).await.expect("it ends").unwrap().unwrap();
-    }
+fn start(client: &Client, identity: &str) -> Controller {
+    Controller::start(client.clone(), config(identity))
 }
 
 fn lease() -> Value {
@@ -92,15 +41,11 @@ async fn cluster() -> (Server, Client) {
 #[tokio::test]
 async fn an_address_gets_a_node_and_another_one_when_that_is_not_ready() {
     let (_server, client) = cluster().await;
-    let controller = Controller::start(client.clone(), "one");
+    let controller = start(&client, "one");
     let object = create(&client, &egress_ip("e", &["172.18.0.100"])).await;
     let first = eventually("a node", async || host(&client, &object).await).await;
 
-    let not_ready = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}});
-    let api: kube::Api<k8s_openapi::api::core::v1::Node> = kube::Api::all(client.clone());
-    api.patch_status(&first, &kube::api::PatchParams::default(), &kube::api::Patch::Strategic(not_ready))
-        .await
-        .unwrap();
+    merge_status(&client, &node(&first, 0), &not_ready()).await;
     let moved = eventually("another node", async || host(&client, &object).await.filter(|host| *host != first));
     assert_ne!(moved.await, first);
 
@@ -114,7 +59,7 @@ async fn an_address_gets_a_node_and_another_one_when_that_is_not_ready() {
 #[tokio::test]
 async fn an_object_that_gets_no_node_has_an_event_that_names_its_uid() {
     let (_server, client) = cluster().await;
-    let controller = Controller::start(client.clone(), "one");
+    let controller = start(&client, "one");
     let mut object = egress_ip("e", &["172.18.0.100"]);
     object["spec"]["egressNodeSelector"] = json!({"matchLabels": {"pool": "none"}});
     let object = create(&client, &object).await;
@@ -133,10 +78,10 @@ async fn an_object_that_gets_no_node_has_an_event_that_names_its_uid() {
 #[tokio::test]
 async fn the_second_controller_goes_on_where_the_first_one_stops() {
     let (_server, client) = cluster().await;
-    let first = Controller::start(client.clone(), "one");
+    let first = start(&client, "one");
     let object = create(&client, &egress_ip("e", &["172.18.0.100"])).await;
     let node = eventually("a node", async || host(&client, &object).await).await;
-    let second = Controller::start(client.clone(), "two");
+    let second = start(&client, "two");
     eventually("the second to know everything", async || second.shared.listed().then_some(())).await;
     assert!(!second.shared.leading());
 
@@ -150,7 +95,7 @@ async fn the_second_controller_goes_on_where_the_first_one_stops() {
 #[tokio::test]
 async fn whoever_stops_in_good_order_gives_the_lease_up_and_is_soon_gone() {
     let (_server, client) = cluster().await;
-    let controller = Controller::start(client.clone(), "one");
+    let controller = start(&client, "one");
     let object = create(&client, &egress_ip("e", &["172.18.0.100"])).await;
     eventually("a node", async || host(&client, &object).await).await;
     let (writes_and_words, began) = (Duration::from_secs(4), Instant::now());
@@ -162,12 +107,12 @@ async fn whoever_stops_in_good_order_gives_the_lease_up_and_is_soon_gone() {
 #[tokio::test]
 async fn a_leader_whose_lease_is_stolen_decides_nothing_and_goes_on_afterwards() {
     let (_server, client) = cluster().await;
-    let controller = Controller::start(client.clone(), "one");
-    eventually("it leads", async || controller.shared.leading().then_some(())).await;
+    let controller = start(&client, "one");
+    controller.until_leading(true).await;
     merge(&client, &lease(), json!({"spec": {"holderIdentity": "thief"}})).await;
-    eventually("it leads no more", async || (!controller.shared.leading()).then_some(())).await;
+    controller.until_leading(false).await;
     let object = create(&client, &egress_ip("e", &["172.18.0.100"])).await;
-    eventually("it leads again", async || {
+    eventually("it to lead again", async || {
         let leads = controller.shared.leading();
         if !leads {
             assert_eq!(host(&client, &object).await, None);

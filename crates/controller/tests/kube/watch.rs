@@ -6,14 +6,16 @@ use egret_api::Kind;
 use egret_brain::Input;
 use egret_controller::watch::{WAITING, Watch};
 use egret_controller::{Metrics, client};
-use egret_testkit::server::Server;
+use egret_testkit::objects::{egress_ip, node};
+use egret_testkit::patience::{PATIENCE, eventually};
+use egret_testkit::server::hand::{create, delete, get, merge};
+use egret_testkit::server::{Server, Wire};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::fixture::{PATIENCE, admin, create, delete, egress_ip, eventually, get, merge, node};
-use crate::proxy::Wire;
+use crate::admin;
 
 /// What comes out of a watch, in the words of these tests.
 #[derive(Debug, PartialEq, Eq)]
@@ -126,8 +128,7 @@ async fn a_kind_that_is_not_installed_is_empty_until_it_appears_and_again_when_i
 #[tokio::test]
 async fn what_happened_while_the_wire_was_cut_is_seen_afterwards() {
     let server = Server::take().await.unwrap();
-    let (mut wire, config) = Wire::to(server.config()).await;
-    wire.mend().await;
+    let (mut wire, config) = Wire::to(server.config()).await.unwrap();
     let admin = admin(&server);
     create(&admin, &node("a", 1)).await;
     create(&admin, &node("b", 2)).await;
@@ -137,7 +138,7 @@ async fn what_happened_while_the_wire_was_cut_is_seen_afterwards() {
     wire.cut().await;
     delete(&admin, &node("a", 1)).await;
     create(&admin, &node("c", 3)).await;
-    wire.mend().await;
+    wire.mend().await.unwrap();
     // Goes on where it was: nothing is listed again.
     let mut changes = Vec::new();
     while changes.last() != Some(&seen("c")) {
@@ -150,8 +151,7 @@ async fn what_happened_while_the_wire_was_cut_is_seen_afterwards() {
 #[tokio::test]
 async fn a_history_that_is_too_short_is_listed_again() {
     let server = Server::take().await.unwrap();
-    let (mut wire, config) = Wire::to(server.config()).await;
-    wire.mend().await;
+    let (mut wire, config) = Wire::to(server.config()).await.unwrap();
     let admin = admin(&server);
     create(&admin, &node("a", 1)).await;
     let mut watched = Watched::new(client(config).unwrap(), Kind::Node);
@@ -163,7 +163,7 @@ async fn a_history_that_is_too_short_is_listed_again() {
     // A new API server remembers nothing of that, and says 410 to whoever asks.
     server.kill_api();
     server.start_api().await.unwrap();
-    wire.mend().await;
+    wire.mend().await.unwrap();
     assert_eq!(watched.next().await, listed(&["b"]));
     assert!(watched.failures() > 0);
 }

@@ -8,7 +8,10 @@ use egret_brain::{Action, Input, Write, WriteError, WriteId};
 use egret_controller::Metrics;
 use egret_controller::lease::{Right, Standing};
 use egret_controller::write::Writer;
+use egret_testkit::objects::{egress_ip, egress_service, node};
+use egret_testkit::patience::{PATIENCE, eventually};
 use egret_testkit::server::Server;
+use egret_testkit::server::hand::{create, delete, get, merge};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -16,7 +19,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::fixture::{PATIENCE, admin, create, delete, egress_ip, egress_service, eventually, get, merge, node};
+use crate::admin;
 
 type Result = std::result::Result<Option<Value>, WriteError>;
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use egret_api::annotation::{host_cidrs, node_primary_ifaddr, node_subnets};
 use egret_api::{Kind, ObjectKey};
+use egret_testkit::objects::egress_ip;
 use egret_testkit::scenario::{NodeSpec, Op, PlatformName, Settings};
 use egret_testkit::world::{History, Memory, World, items};
 use serde_json::{Value, json};
@@ -54,16 +55,7 @@ pub(crate) fn on_cloud() -> Settings {
     Settings { platform: PlatformName::Aws, ..Settings::default() }
 }
 
-pub(crate) fn egress_ip(name: &str, addresses: &[&str]) -> Value {
-    json!({
-        "apiVersion": "k8s.ovn.org/v1",
-        "kind": "EgressIP",
-        "metadata": {"name": name},
-        "spec": {"egressIPs": addresses, "namespaceSelector": {}},
-    })
-}
-
-/// The same with `egressNodeSelector: {matchLabels: {pool: ...}}`.
+/// An EgressIP with `egressNodeSelector: {matchLabels: {pool: ...}}`.
 pub(crate) fn in_pool(name: &str, addresses: &[&str], pool: &str) -> Value {
     let mut object = egress_ip(name, addresses);
     object["spec"]["egressNodeSelector"] = json!({"matchLabels": {"pool": pool}});

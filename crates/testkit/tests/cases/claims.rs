@@ -1,9 +1,10 @@
 //! Several objects want the same address.
 
+use egret_testkit::objects::egress_ip;
 use egret_testkit::scenario::{Op, Settings};
 use egret_testkit::world::Memory;
 
-use crate::bed::{after, at_rest, egress_ip, place, reason, restarted, workers, wrote};
+use crate::bed::{after, at_rest, place, reason, restarted, workers, wrote};
 
 /// Which of several wins is undefined, random, or by order of arrival.
 #[test]

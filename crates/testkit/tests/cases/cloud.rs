@@ -2,10 +2,11 @@
 
 use egret_api::annotation::egress_ipconfig;
 use egret_core::Capacity;
+use egret_testkit::objects::egress_ip;
 use egret_testkit::scenario::{CloudAck, Op, Settings};
 use egret_testkit::world::{Memory, Version};
 
-use crate::bed::{after, annotate, at_rest, egress_ip, in_cloud, on_cloud, place, reachable, reason};
+use crate::bed::{after, annotate, at_rest, in_cloud, on_cloud, place, reachable, reason};
 
 fn objects(count: u8) -> impl Iterator<Item = serde_json::Value> {
     (0..count).map(|number| egress_ip(&format!("e{number}"), &[&format!("10.0.0.{}", 100 + number)]))

@@ -1,12 +1,12 @@
 //! Nodes come and go, and say strange things of themselves.
 
 use egret_api::annotation::host_cidrs;
+use egret_testkit::objects::egress_ip;
 use egret_testkit::scenario::{Op, Settings};
 use egret_testkit::world::Memory;
 
 use crate::bed::{
-    after, annotate, at_rest, egress_ip, path, place, places, reachable, ready, reason, restarted, worker, workers,
-    wrote,
+    after, annotate, at_rest, path, place, places, reachable, ready, reason, restarted, worker, workers, wrote,
 };
 
 /// An address returns to its old node when that comes back: a second needless break.

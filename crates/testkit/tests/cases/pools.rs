@@ -3,11 +3,12 @@
 use egret_api::Manifests;
 use egret_core::Options;
 use egret_placement::{Explainer, decide};
+use egret_testkit::objects::egress_ip;
 use egret_testkit::scenario::Settings;
 use egret_testkit::world::{Memory, World};
 
 use crate::bed::{
-    ASSIGNABLE, after, at_rest, bare, egress_ip, in_pool, label, place, reachable, reason, with_label, workers, wrote,
+    ASSIGNABLE, after, at_rest, bare, in_pool, label, place, reachable, reason, with_label, workers, wrote,
 };
 
 /// How many addresses each node holds, as `egret status` shows it.

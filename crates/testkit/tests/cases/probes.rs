@@ -1,9 +1,10 @@
 //! What the controller makes of probes.
 
+use egret_testkit::objects::egress_ip;
 use egret_testkit::scenario::Settings;
 use egret_testkit::world::Memory;
 
-use crate::bed::{after, at_rest, egress_ip, place, reachable, reason, workers, wrote};
+use crate::bed::{after, at_rest, place, reachable, reason, workers, wrote};
 
 /// A firewall between controller and nodes drops the probe's port: nodes are well and nobody says why nothing is placed.
 #[test]

@@ -1,32 +1,13 @@
 //! Everything that a real API server knows is given to one, as `kubectl apply --server-side` would.
 
 use egret_testkit::server::Server;
-use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
-use serde_json::Value;
+use egret_testkit::server::hand::api;
+use kube::api::{Patch, PatchParams};
 
 use crate::manifests::{Manifests, rendered};
 
 /// Those of the Prometheus operator.
 pub(crate) const FOREIGN: &[&str] = &["ServiceMonitor", "PrometheusRule"];
-
-/// The plural of a kind that is in the manifests.
-fn plural(kind: &str) -> String {
-    let lower = kind.to_lowercase();
-    lower.strip_suffix('y').map_or_else(|| format!("{lower}s"), |stem| format!("{stem}ies"))
-}
-
-fn api(client: &Client, object: &Value) -> Api<DynamicObject> {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
-    let version = text("/apiVersion").expect("every object has one");
-    let (group, version) = version.split_once('/').unwrap_or(("", version));
-    let kind = text("/kind").expect("every object has one");
-    let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), &plural(kind));
-    match text("/metadata/namespace") {
-        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
-        None => Api::all_with(client.clone(), &resource),
-    }
-}
 
 /// Applies everything, and returns when it is in effect.
 pub(crate) async fn install(server: &Server, manifests: &Manifests) {

@@ -1,5 +1,6 @@
 //! The roles for people: what each may do, and above all what it may not.
 
+use egret_testkit::patience::eventually;
 use egret_testkit::server::Server;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use kube::Api;
@@ -159,11 +160,7 @@ async fn in_a_namespace_its_viewers_read_and_not_even_its_admin_writes() {
     let server = people().await;
     server.start_controller_manager(&["clusterrole-aggregation-controller"]).await.expect("a controller manager");
     let seen = Question { user: "viewer-of-default", verb: "list", what: EGRESS[1], namespace: "default", name: None };
-    let begun = std::time::Instant::now();
-    while !may(&server, &seen).await {
-        assert!(begun.elapsed().as_secs() < 30, "`view` never reads EgressServices");
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
+    eventually("`view` to read EgressServices", async || may(&server, &seen).await.then_some(())).await;
     for user in ["viewer-of-default", "admin-of-default"] {
         all(&server, user, &READS, EGRESS[1], "default", true).await;
         all(&server, user, &WRITES, EGRESS[1], "default", false).await;

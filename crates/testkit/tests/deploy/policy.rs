@@ -1,6 +1,7 @@
 //! The policy that protects marks: who may do what, as the API server itself answers.
 
 use egret_api::crd::EgressIP;
+use egret_testkit::objects::egress_ip;
 use egret_testkit::server::Server;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt as _};
@@ -14,12 +15,8 @@ const OURS: &str = "system:serviceaccount:egret-system:egret-controller";
 const THEIRS: &str = "system:serviceaccount:ovn-kubernetes:ovnkube-cluster-manager";
 
 fn object(annotations: &Value) -> EgressIP {
-    let object = json!({
-        "apiVersion": "k8s.ovn.org/v1",
-        "kind": "EgressIP",
-        "metadata": {"name": "a", "annotations": annotations},
-        "spec": {"egressIPs": ["192.0.2.1"], "namespaceSelector": {}},
-    });
+    let mut object = egress_ip("a", &["192.0.2.1"]);
+    object["metadata"]["annotations"] = annotations.clone();
     serde_json::from_value(object).expect("an EgressIP")
 }
 

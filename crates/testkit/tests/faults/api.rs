@@ -3,19 +3,40 @@
 use std::time::Duration;
 
 use egret_api::{Kind, ObjectKey};
+use egret_testkit::controller::{Controller, config};
+use egret_testkit::objects::not_ready;
 
-use crate::support::{
-    CONTROLLER, Cluster, Controller, address, config, egress_ip_key, egress_ip_of, everyone_is_placed, not_ready,
-    placed,
-};
+use crate::support::{CONTROLLER, Cluster, address, egress_ip_key, egress_ip_of, everyone_is_placed, placed};
 
 const OBJECTS: usize = 100;
+
+/// A cluster whose objects wait for a controller.
+async fn waiting() -> Cluster {
+    let cluster = Cluster::of(6).await;
+    for number in 0..OBJECTS {
+        cluster.create(egress_ip_of(number)).await;
+    }
+    cluster
+}
+
+/// Each address has had one node, and each object was written once.
+fn assert_each_once(cluster: &Cluster) {
+    let history = cluster.history();
+    history.assert_one_owner();
+    for number in 0..OBJECTS {
+        let name = format!("e{number}");
+        for address in [address(2 * number), address(2 * number + 1)] {
+            assert_eq!(history.places(&name, &address).len(), 1, "{name} {address}");
+        }
+        assert_eq!(history.by_controller(&egress_ip_key(&name)), 1, "{name} is written once");
+    }
+}
 
 /// So slow that a wave can be interrupted.
 fn slow(cluster: &Cluster) -> Controller {
     let mut config = config("one");
     config.writes_at_once = 2;
-    Controller::start_as(cluster.server.config_as(CONTROLLER), config)
+    cluster.controller(config)
 }
 
 /// Kills the API server, and says how many EgressIPs were written before.
@@ -28,34 +49,19 @@ async fn kill_and_start(cluster: &Cluster) -> usize {
 
 #[tokio::test]
 async fn an_api_server_that_dies_in_the_middle_of_a_wave_costs_nothing_but_time() {
-    let cluster = Cluster::of(6).await;
-    for number in 0..OBJECTS {
-        cluster.create(egress_ip_of(number)).await;
-    }
+    let cluster = waiting().await;
     let controller = slow(&cluster);
     cluster.until("the wave to begin", |state| placed(state) > 0).await;
     let before = kill_and_start(&cluster).await;
     assert!(before < OBJECTS, "it was killed in the middle, not after {before}");
     cluster.until("every address to have a node", everyone_is_placed).await;
     controller.end().await;
-
-    let history = cluster.history();
-    history.assert_one_owner();
-    for number in 0..OBJECTS {
-        let name = format!("e{number}");
-        for address in [address(2 * number), address(2 * number + 1)] {
-            assert_eq!(history.places(&name, &address).len(), 1, "{name} {address}");
-        }
-        assert_eq!(history.by_controller(&egress_ip_key(&name)), 1, "{name} is written once");
-    }
+    assert_each_once(&cluster);
 }
 
 #[tokio::test]
 async fn an_api_server_that_dies_while_addresses_move_leaves_each_with_one_move() {
-    let cluster = Cluster::of(6).await;
-    for number in 0..OBJECTS {
-        cluster.create(egress_ip_of(number)).await;
-    }
+    let cluster = waiting().await;
     let controller = slow(&cluster);
     cluster.until("every address to have a node", everyone_is_placed).await;
     let on_first = |state: &egret_testkit::world::State| {
@@ -86,10 +92,7 @@ async fn an_api_server_that_dies_while_addresses_move_leaves_each_with_one_move(
 
 #[tokio::test]
 async fn a_slow_etcd_slows_the_wave_and_repeats_nothing_of_it() {
-    let cluster = Cluster::of(6).await;
-    for number in 0..OBJECTS {
-        cluster.create(egress_ip_of(number)).await;
-    }
+    let cluster = waiting().await;
     let controller = slow(&cluster);
     cluster.until("the wave to begin", |state| placed(state) > 0).await;
     // In bursts that a write outlasts, and at last longer than the leadership lasts.
@@ -101,14 +104,5 @@ async fn a_slow_etcd_slows_the_wave_and_repeats_nothing_of_it() {
     }
     cluster.until("every address to have a node", everyone_is_placed).await;
     controller.end().await;
-
-    let history = cluster.history();
-    history.assert_one_owner();
-    for number in 0..OBJECTS {
-        let name = format!("e{number}");
-        for address in [address(2 * number), address(2 * number + 1)] {
-            assert_eq!(history.places(&name, &address).len(), 1, "{name} {address}");
-        }
-        assert_eq!(history.by_controller(&egress_ip_key(&name)), 1, "{name} is written once");
-    }
+    assert_each_once(&cluster);
 }

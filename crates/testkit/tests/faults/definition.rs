@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use egret_api::crd;
+use egret_testkit::controller::config;
 use serde_json::{Value, json};
 
-use crate::support::{
-    CONTROLLER, Cluster, Controller, address, config, egress_ip_key, egress_ip_of, everyone_is_placed, placed,
-};
+use crate::support::{Cluster, address, egress_ip_key, egress_ip_of, everyone_is_placed, placed};
 
 const OBJECTS: usize = 20;
 const RETRIAL: Duration = Duration::from_secs(2);
@@ -30,7 +29,7 @@ async fn an_old_definition_is_lived_with_and_its_upgrade_moves_nothing() {
     }
     let mut config = config("one");
     config.retrial = RETRIAL;
-    let controller = Controller::start_as(cluster.server.config_as(CONTROLLER), config);
+    let controller = cluster.controller(config);
     cluster.until("every address to have a node", |state| placed(state) == 2 * OBJECTS).await;
     let tried = cluster.writes_within(RETRIAL * 4).await.len();
     assert!((1..=5).contains(&tried), "one object tries once in {RETRIAL:?}, not {tried} times");

@@ -3,20 +3,19 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 
 use egret_api::{Kind, ObjectKey};
-use egret_controller::{Metrics, Shared, Surroundings, client, run};
+use egret_controller::client;
+use egret_testkit::controller::{Controller, config};
+use egret_testkit::objects::not_ready;
+use egret_testkit::patience::PATIENCE;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
-use crate::support::{
-    Cluster, Controller, PATIENCE, RIVAL, address, config, egress_ip_of, everyone_is_placed, not_ready, placed, probes,
-};
+use crate::support::{Cluster, RIVAL, address, egress_ip_of, everyone_is_placed, placed};
 
 const OBJECTS: usize = 120;
 /// Where the process that is to be a controller finds the API server.
@@ -35,29 +34,19 @@ async fn the_other_process() {
     });
     let kubeconfig = Kubeconfig::read_from(path).unwrap();
     let connection = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-    let (shared, questions) = Shared::new();
-    let shared = Arc::new(shared);
-    let surroundings = Surroundings {
-        client: client(connection).unwrap(),
-        metrics: Arc::new(Metrics::new()),
-        shared: Arc::clone(&shared),
-        questions,
-        stop: CancellationToken::new(),
-    };
-    tokio::spawn(async move {
-        let mut led = false;
-        loop {
-            if led != shared.leading() {
-                led = !led;
-                let words = if led { LEADS } else { LEADS_NO_MORE };
-                writeln!(std::io::stdout(), "\n{words}").unwrap();
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
-    });
     let mut config = config("frozen");
     config.writes_at_once = 2;
-    Box::pin(run(&config, surroundings, probes)).await.unwrap();
+    let controller = Controller::start(client(connection).unwrap(), config);
+    let mut led = false;
+    while !controller.has_ended() {
+        if led != controller.shared.leading() {
+            led = !led;
+            let words = if led { LEADS } else { LEADS_NO_MORE };
+            writeln!(std::io::stdout(), "\n{words}").unwrap();
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    controller.end().await;
 }
 
 /// A controller in a process of its own.
@@ -119,7 +108,7 @@ async fn a_controller_that_was_frozen_beyond_its_lease_changes_nothing_when_it_t
     let done = placed(&cluster.state());
     assert!(done < 2 * OBJECTS, "it was frozen in the middle of a wave");
 
-    let second = Controller::start(&cluster);
+    let second = cluster.controller(config("one"));
     second.until_leading(true).await;
     let taken_over = cluster.server.audit().unwrap().len();
     cluster.edit_status(&ObjectKey::cluster(Kind::Node, "n1"), json!({"status": not_ready()})).await;

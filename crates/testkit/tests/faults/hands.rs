@@ -1,12 +1,12 @@
 //! People edit by hand what is the controller's to write.
 
 use egret_api::{Kind, ObjectKey};
+use egret_testkit::controller::{Controller, config};
+use egret_testkit::objects::{egress_service, endpoint_slice, ingress, service};
 use egret_testkit::world::State;
 use serde_json::{Value, json};
 
-use crate::support::{
-    CONTROLLER, Cluster, Controller, address, egress_ip_key, egress_ip_of, egress_service, everyone_is_placed, host_of,
-};
+use crate::support::{CONTROLLER, Cluster, address, egress_ip_key, egress_ip_of, everyone_is_placed, host_of};
 
 const OBJECTS: usize = 4;
 const MARK: &str = "k8s.ovn.org/egressip-mark";
@@ -19,7 +19,7 @@ async fn at_rest() -> (Cluster, Controller) {
     for number in 0..OBJECTS {
         cluster.create(egress_ip_of(number)).await;
     }
-    let controller = Controller::start(&cluster);
+    let controller = cluster.controller(config("one"));
     cluster.until("every address to have a node", everyone_is_placed).await;
     (cluster, controller)
 }
@@ -119,11 +119,12 @@ async fn a_mark_that_is_edited_by_hand_is_repaired_and_other_annotations_stay() 
 async fn a_label_or_a_host_that_is_edited_by_hand_is_repaired() {
     const LABEL: &str = "egress-service.k8s.ovn.org/default-s";
     let cluster = Cluster::of(3).await;
-    let [service, slice, object] = egress_service("s", "n1", 1);
-    cluster.create(service).await;
-    cluster.create(slice).await;
-    let object = crate::support::key(&cluster.create(object).await).unwrap();
-    let controller = Controller::start(&cluster);
+    let mut balanced = service("default", "s");
+    balanced["status"] = ingress();
+    cluster.create(balanced).await;
+    cluster.create(endpoint_slice("default", "s", "n1", "10.244.1.7")).await;
+    let object = crate::support::key(&cluster.create(egress_service("default", "s")).await).unwrap();
+    let controller = cluster.controller(config("one"));
     let labelled = |state: &State| -> Vec<String> {
         let nodes = ["n1", "n2", "n3"].into_iter();
         nodes.filter(|node| state.label_keys(node).unwrap().contains(LABEL)).map(str::to_owned).collect()

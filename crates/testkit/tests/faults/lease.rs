@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use egret_testkit::controller::{TERMS, config};
 use http::Request;
 use serde_json::json;
 
-use crate::support::{CONTROLLER, Cluster, Controller, TERMS, config, egress_ip_of, everyone_is_placed, placed};
+use crate::support::{CONTROLLER, Cluster, egress_ip_of, everyone_is_placed, placed};
 
 const OBJECTS: usize = 120;
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases/egret-controller";
@@ -25,7 +26,7 @@ async fn a_leader_whose_lease_is_stolen_in_the_middle_of_a_wave_stops_and_ends_t
     }
     let mut config = config("one");
     config.writes_at_once = 1;
-    let controller = Controller::start_as(cluster.server.config_as(CONTROLLER), config);
+    let controller = cluster.controller(config);
     cluster.until("the wave to begin", |state| placed(state) > 0).await;
     renew_as_a_thief(&cluster, 0).await;
     controller.until_leading(false).await;

@@ -1,11 +1,11 @@
 //! Objects and nodes that the API server takes and that make no sense.
 
 use egret_api::{Kind, ObjectKey};
+use egret_testkit::controller::config;
+use egret_testkit::objects::egress_ip;
 use serde_json::{Value, json};
 
-use crate::support::{
-    Cluster, Controller, address, egress_ip, egress_ip_key, egress_ip_of, everyone_is_placed, host_of, placed,
-};
+use crate::support::{Cluster, address, egress_ip_key, egress_ip_of, everyone_is_placed, host_of, placed};
 
 fn condition(object: &Value) -> (&str, &str) {
     let condition = &object["status"]["conditions"][0];
@@ -15,7 +15,7 @@ fn condition(object: &Value) -> (&str, &str) {
 #[tokio::test]
 async fn an_object_that_only_the_schema_takes_says_what_is_wrong_and_concerns_nobody_else() {
     let cluster = Cluster::of(3).await;
-    let controller = Controller::start(&cluster);
+    let controller = cluster.controller(config("one"));
     for number in 0..10 {
         cluster.create(egress_ip_of(number)).await;
     }
@@ -55,7 +55,7 @@ async fn a_node_with_a_broken_annotation_is_left_out_alone_also_by_a_controller_
     for number in 0..20 {
         cluster.create(egress_ip(&format!("e{number}"), &[&address(number)])).await;
     }
-    let controller = Controller::start(&cluster);
+    let controller = cluster.controller(config("one"));
     cluster.until("every address to have a node", everyone_is_placed).await;
     controller.end().await;
     let before = cluster.state();
@@ -63,7 +63,7 @@ async fn a_node_with_a_broken_annotation_is_left_out_alone_also_by_a_controller_
     let annotations = json!({"metadata": {"annotations": {"k8s.ovn.org/host-cidrs": "not a list"}}});
     let node = cluster.edit(&broken, annotations).await;
 
-    let controller = Controller::start(&cluster);
+    let controller = cluster.controller(config("one"));
     cluster
         .until("its addresses to move", |state| {
             let there = |items: &Vec<(String, String)>| items.iter().any(|(_, node)| node == "n4");

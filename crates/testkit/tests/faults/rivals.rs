@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use egret_api::{Kind, ObjectKey};
+use egret_testkit::controller::config;
+use egret_testkit::objects::{not_ready, ready};
+use egret_testkit::patience::eventually;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::json;
 
-use crate::support::{
-    CONTROLLER, Cluster, Controller, RIVAL, egress_ip_key, egress_ip_of, eventually, everyone_is_placed, not_ready,
-    ready,
-};
+use crate::support::{CONTROLLER, Cluster, RIVAL, egress_ip_key, egress_ip_of, everyone_is_placed};
 
 const OBJECTS: usize = 40;
 
@@ -50,7 +50,7 @@ async fn who_writes_the_same_objects_all_the_time_loses_nothing_and_holds_nothin
         cluster.create(egress_ip_of(number)).await;
     }
     let rivals = [(); 2].map(|()| tokio::spawn(rival(cluster.server.client_as(RIVAL), Arc::clone(&stop))));
-    let controller = Controller::start(&cluster);
+    let controller = cluster.controller(config("one"));
     cluster.until("every address to have a node", everyone_is_placed).await;
     let refused = || cluster.writes_of(CONTROLLER).iter().filter(|write| write.code == 422).count();
     // Until they have got in each other's way, which is a matter of chance.
@@ -137,7 +137,7 @@ async fn an_api_server_that_has_too_much_to_do_gets_time() {
     for number in 0..3 * OBJECTS {
         cluster.create(egress_ip_of(number)).await;
     }
-    let controller = Controller::start(&cluster);
+    let controller = cluster.controller(config("one"));
     cluster.until("every address to have a node", everyone_is_placed).await;
     controller.end().await;
     let writes = cluster.writes_of(CONTROLLER);

@@ -1,12 +1,15 @@
 //! Watches end, and what they missed is noticed.
 
 use egret_api::{Kind, ObjectKey};
+use egret_controller::client;
+use egret_testkit::controller::{Controller, config};
+use egret_testkit::objects::{egress_ip, not_ready};
+use egret_testkit::server::Wire;
 use egret_testkit::world::State;
 use serde_json::json;
 
 use crate::support::{
-    CONTROLLER, Cluster, Controller, Wire, address, config, egress_ip, egress_ip_key, egress_ip_of, everyone_is_placed,
-    host_of, key, not_ready, placed,
+    CONTROLLER, Cluster, address, egress_ip_key, egress_ip_of, everyone_is_placed, host_of, key, placed,
 };
 
 const OBJECTS: usize = 20;
@@ -17,8 +20,8 @@ async fn at_rest() -> (Cluster, Wire, Controller) {
     for number in 0..OBJECTS {
         cluster.create(egress_ip_of(number)).await;
     }
-    let (wire, connection) = Wire::to(cluster.server.config_as(CONTROLLER)).await;
-    let controller = Controller::start_as(connection, config("one"));
+    let (wire, connection) = Wire::to(cluster.server.config_as(CONTROLLER)).await.unwrap();
+    let controller = Controller::start(client(connection).unwrap(), config("one"));
     cluster.until("every address to have a node", everyone_is_placed).await;
     (cluster, wire, controller)
 }
@@ -66,7 +69,7 @@ async fn what_happens_while_watches_are_cut_is_noticed_afterwards() {
     let (cluster, mut wire, controller) = at_rest().await;
     wire.cut().await;
     let concerned = change_everything(&cluster).await;
-    wire.mend().await;
+    wire.mend().await.unwrap();
     cluster.until("everything to be noticed", settled).await;
     controller.end().await;
     assert_eq!(cluster.forgotten(), 0, "the server still knew");
@@ -86,7 +89,7 @@ async fn a_server_that_has_forgotten_where_the_watches_were_is_asked_for_everyth
     let refused = cluster.get(&watch).await.map_err(|error| error.to_string());
     assert!(format!("{refused:?}").contains("410"), "it has forgotten what the controller knows: {refused:?}");
 
-    wire.mend().await;
+    wire.mend().await.unwrap();
     cluster.until("everything to be noticed", settled).await;
     let failures = controller.metrics.exposition();
     let failed =
@@ -99,10 +102,10 @@ async fn a_server_that_has_forgotten_where_the_watches_were_is_asked_for_everyth
 #[tokio::test]
 async fn a_wire_that_is_cut_again_and_again_in_the_middle_of_a_wave_moves_nothing_twice() {
     let cluster = Cluster::of(4).await;
-    let (mut wire, connection) = Wire::to(cluster.server.config_as(CONTROLLER)).await;
+    let (mut wire, connection) = Wire::to(cluster.server.config_as(CONTROLLER)).await.unwrap();
     let mut config = config("one");
     config.writes_at_once = 2;
-    let controller = Controller::start_as(connection, config);
+    let controller = Controller::start(client(connection).unwrap(), config);
     controller.until_leading(true).await;
     for number in 0..3 * OBJECTS {
         let stored = cluster.create(egress_ip_of(number)).await;
@@ -110,7 +113,7 @@ async fn a_wire_that_is_cut_again_and_again_in_the_middle_of_a_wave_moves_nothin
             let name = key(&stored).unwrap();
             cluster.until("it to be seen", |state| state.get(&name).is_some()).await;
             wire.cut().await;
-            wire.mend().await;
+            wire.mend().await.unwrap();
         }
     }
     cluster

@@ -1,33 +1,23 @@
 //! A short life of a controller, in which it does everything that it can do.
 
-use std::collections::BTreeMap;
-use std::net::IpAddr;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use egret_brain::Answer;
-use egret_controller::probe::Probes;
-use egret_controller::{Config, Metrics, RunError, Shared, Surroundings};
-use egret_core::NodeName;
+use egret_controller::Config;
+use egret_testkit::controller::Controller;
+use egret_testkit::objects::{egress_service, endpoint_slice, not_ready};
+use egret_testkit::patience::eventually;
 use egret_testkit::server::Server;
+use egret_testkit::server::hand::{create, delete, get, merge, merge_status};
 use kube::Client;
-use kube::client::ClientBuilder;
 use serde_json::{Value, json};
-use tokio::sync::mpsc::UnboundedSender;
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
-use super::objects::{egress_ip, endpoints, node, service};
+use super::objects::{egress_ip, node, service};
 use super::rights::{ACCOUNT, rights};
 use super::tap::{Asked, Listing, Tap};
 use crate::install::install;
 use crate::manifests::Manifests;
 
-const LIMIT: Duration = Duration::from_mins(1);
 const OBJECTS: &str = "/apis/k8s.ovn.org/v1/egressips";
 const SERVICE: &str = "/apis/k8s.ovn.org/v1/namespaces/shop/egressservices/web";
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/egret-system/leases/egret-controller";
-const REQUESTS: &str = "/apis/cloud.network.openshift.io/v1/cloudprivateipconfigs";
 const ADDRESS: &str = "192.168.126.100";
 
 /// Where the cluster runs.
@@ -43,23 +33,10 @@ pub(super) struct Life {
     platform: Platform,
 }
 
-/// All nodes answer.
-struct Answering(UnboundedSender<(NodeName, Answer)>);
-
-impl Probes for Answering {
-    fn set_targets(&mut self, targets: BTreeMap<NodeName, Vec<IpAddr>>) {
-        for node in targets.into_keys() {
-            // Whoever listens may have ended.
-            let _ = self.0.send((node, Answer::Alive));
-        }
-    }
-}
-
 /// A controller that runs as its service account.
 struct Running {
     tap: Tap,
-    stop: CancellationToken,
-    ended: JoinHandle<Result<(), RunError>>,
+    controller: Controller,
 }
 
 impl Life {
@@ -70,16 +47,13 @@ impl Life {
         let kept = ["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
         let given = manifests.0.iter().filter(|object| kept.iter().any(|kind| object["kind"] == *kind)).cloned();
         install(&server, &Manifests(given.collect())).await;
-        let begun = Instant::now();
         for right in rights(manifests) {
-            while !right.in_effect(&server.client()).await {
-                assert!(begun.elapsed() < LIMIT, "{right} is not in effect");
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
+            let in_effect = async || right.in_effect(&server.client()).await.then_some(());
+            eventually(&format!("{right} to be in effect"), in_effect).await;
         }
         let life = Self { server, platform };
         for number in 1..=3 {
-            life.post("/api/v1/nodes", &node(number, platform)).await;
+            create(&life.client(), &node(number, platform)).await;
         }
         life
     }
@@ -92,9 +66,7 @@ impl Life {
             Ok(()) => self.told(&running).await,
             Err(denied) => Err(denied),
         };
-        running.stop.cancel();
-        let ended = tokio::time::timeout(LIMIT, running.ended).await.expect("it stops").expect("it does not panic");
-        ended.expect("it stops in good order");
+        running.controller.end().await;
         lived?;
         running.tap.denied().map_or(Ok(()), Err)?;
         let lease = self.get(LEASE).await.expect("the lease is there");
@@ -103,49 +75,23 @@ impl Life {
     }
 
     fn run(&self, listing: Listing) -> Running {
-        let rival = json!({
-            "apiVersion": "cloud.network.openshift.io/v1",
-            "kind": "CloudPrivateIPConfig",
-            "metadata": {"name": ADDRESS, "annotations": {"k8s.ovn.org/egressip-owner-ref": "a"}},
-            "spec": {"node": "n1"},
-        });
-        let tap = Tap::new(listing, self.server.client(), rival);
-        let builder = ClientBuilder::try_from(self.server.config_as(ACCOUNT)).expect("a configuration");
-        let client = builder.with_layer(&tap).build();
+        let tap = Tap::new(listing, self.server.client(), request("n1"));
+        let client = tap.between(self.server.client_as(ACCOUNT));
         let mut config = Config::new("egret-system", "pod_1");
         if self.platform == Platform::Cloud {
             config.options.platform = egret_core::Platform::Cloud;
         }
-        let stop = CancellationToken::new();
-        let (shared, questions) = Shared::new();
-        let surroundings = Surroundings {
-            client,
-            metrics: Arc::new(Metrics::new()),
-            shared: Arc::new(shared),
-            questions,
-            stop: stop.clone(),
-        };
-        let run = async move {
-            Box::pin(egret_controller::run(&config, surroundings, |answers| Box::new(Answering(answers)))).await
-        };
-        Running { tap, stop, ended: tokio::spawn(run) }
+        Running { tap, controller: Controller::start(client, config) }
     }
 
     /// Assigns an address, marks the object, elects a host for a service, labels the host.
     async fn placed(&self, running: &Running) -> Result<(), Asked> {
-        self.post("/api/v1/namespaces", &json!({"metadata": {"name": "shop"}})).await;
-        self.post(OBJECTS, &egress_ip("a", ADDRESS)).await;
-        self.post("/api/v1/namespaces/shop/services", &service()).await;
-        let ingress = json!({"status": {"loadBalancer": {"ingress": [{"ip": "5.5.5.5"}]}}});
-        self.patch("/api/v1/namespaces/shop/services/web/status", &ingress).await;
-        self.post("/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices", &endpoints()).await;
-        let egress_service = json!({
-            "apiVersion": "k8s.ovn.org/v1",
-            "kind": "EgressService",
-            "metadata": {"name": "web"},
-            "spec": {"sourceIPBy": "LoadBalancerIP"},
-        });
-        self.post("/apis/k8s.ovn.org/v1/namespaces/shop/egressservices", &egress_service).await;
+        let client = self.client();
+        create(&client, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})).await;
+        create(&client, &egress_ip("a", ADDRESS)).await;
+        create(&client, &service()).await;
+        create(&client, &endpoint_slice("shop", "web", "n1", "10.130.1.5")).await;
+        create(&client, &egress_service("shop", "web")).await;
         let host = self.until(running, "a host", async || text(&self.get(SERVICE).await?, "/status/host")).await?;
         let label = "/metadata/labels/egress-service.k8s.ovn.org~1shop-web";
         let labelled = async || text(&self.get(&format!("/api/v1/nodes/{host}")).await?, label);
@@ -163,30 +109,30 @@ impl Life {
         let node = self.assigned(running, "a", None).await?;
         self.not_ready(&node).await;
         self.assigned(running, "a", Some(&node)).await?;
-        self.post(OBJECTS, &egress_ip("b", "no address")).await;
+        let b = create(&self.client(), &egress_ip("b", "no address")).await;
         self.until(running, "an event", async || self.events(1).await).await?;
-        self.patch(&format!("{OBJECTS}/b"), &json!({"spec": {"egressIPs": ["192.168.126.101"]}})).await;
+        merge(&self.client(), &b, json!({"spec": {"egressIPs": ["192.168.126.101"]}})).await;
         self.assigned(running, "b", None).await?;
-        self.patch(&format!("{OBJECTS}/b"), &json!({"spec": {"egressIPs": ["no address"]}})).await;
+        merge(&self.client(), &b, json!({"spec": {"egressIPs": ["no address"]}})).await;
         self.until(running, "a series of events", async || self.events(2).await).await
     }
 
     /// Asks for an address, moves it and gives it back, while the cloud agrees to everything.
     async fn cloud(&self, running: &Running) -> Result<(), Asked> {
-        let request = format!("{REQUESTS}/{ADDRESS}");
+        let stored = async || get(&self.client(), &request("")).await;
         let asked = async |other: Option<&str>| {
-            let node = text(&self.get(&request).await?, "/spec/node")?;
+            let node = text(&stored().await?, "/spec/node")?;
             (Some(node.as_str()) != other).then_some(node)
         };
         let node = self.until(running, "a request", async || asked(None).await).await?;
-        self.agree(&request, &node).await;
+        self.agree(&node).await;
         self.assigned(running, "a", None).await?;
         self.not_ready(&node).await;
         let next = self.until(running, "another request", async || asked(Some(&node)).await).await?;
-        self.agree(&request, &next).await;
+        self.agree(&next).await;
         self.assigned(running, "a", Some(&node)).await?;
-        self.delete(&format!("{OBJECTS}/a")).await;
-        let given_back = async || self.get(&request).await.is_none().then_some(());
+        delete(&self.client(), &egress_ip("a", ADDRESS)).await;
+        let given_back = async || stored().await.is_none().then_some(());
         self.until(running, "the address to be given back", given_back).await
     }
 
@@ -206,12 +152,12 @@ impl Life {
     }
 
     async fn not_ready(&self, node: &str) {
-        let status = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}});
-        self.patch(&format!("/api/v1/nodes/{node}/status"), &status).await;
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}});
+        merge_status(&self.client(), &node, &not_ready()).await;
     }
 
     /// What the cloud's own controller does.
-    async fn agree(&self, request: &str, node: &str) {
+    async fn agree(&self, node: &str) {
         let condition = json!({
             "type": "Assigned",
             "status": "True",
@@ -219,24 +165,19 @@ impl Life {
             "message": "",
             "lastTransitionTime": "2026-01-01T00:00:00Z",
         });
-        let status = json!({"status": {"node": node, "conditions": [condition]}});
-        self.patch(&format!("{request}/status"), &status).await;
+        merge_status(&self.client(), &request(node), &json!({"node": node, "conditions": [condition]})).await;
     }
 
     /// Waits for it, or for something to be denied.
     async fn until<T>(&self, running: &Running, what: &str, there: impl AsyncFn() -> Option<T>) -> Result<T, Asked> {
-        let begun = Instant::now();
-        loop {
+        eventually(what, async || {
             if let Some(denied) = running.tap.denied() {
-                return Err(denied);
+                return Some(Err(denied));
             }
-            if let Some(found) = there().await {
-                return Ok(found);
-            }
-            assert!(begun.elapsed() < LIMIT, "there is never {what}");
-            assert!(!running.ended.is_finished(), "the controller has ended");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+            assert!(!running.controller.has_ended(), "the controller has ended");
+            there().await.map(Ok)
+        })
+        .await
     }
 
     fn client(&self) -> Client {
@@ -251,26 +192,16 @@ impl Life {
             Err(error) => panic!("{path}: {error}"),
         }
     }
+}
 
-    async fn post(&self, path: &str, object: &Value) {
-        self.write(http::Request::post(path), "application/json", object).await;
-    }
-
-    async fn patch(&self, path: &str, change: &Value) {
-        self.write(http::Request::patch(path), "application/merge-patch+json", change).await;
-    }
-
-    async fn delete(&self, path: &str) {
-        self.write(http::Request::delete(path), "application/json", &json!({})).await;
-    }
-
-    async fn write(&self, request: http::request::Builder, content_type: &str, body: &Value) {
-        let request = request.header("content-type", content_type).body(body.to_string().into_bytes());
-        self.client()
-            .request_text(request.expect("a legal request"))
-            .await
-            .unwrap_or_else(|error| panic!("{body}: {error}"));
-    }
+/// What is asked of the cloud for the address.
+fn request(node: &str) -> Value {
+    json!({
+        "apiVersion": "cloud.network.openshift.io/v1",
+        "kind": "CloudPrivateIPConfig",
+        "metadata": {"name": ADDRESS, "annotations": {"k8s.ovn.org/egressip-owner-ref": "a"}},
+        "spec": {"node": node},
+    })
 }
 
 fn text(object: &Value, pointer: &str) -> Option<String> {

@@ -1,5 +1,6 @@
 //! The objects of a life.
 
+use egret_testkit::objects;
 use serde_json::{Value, json};
 
 use super::life::Platform;
@@ -25,30 +26,13 @@ pub(super) fn node(number: u8, platform: Platform) -> Value {
 }
 
 pub(super) fn egress_ip(name: &str, address: &str) -> Value {
-    json!({
-        "apiVersion": "k8s.ovn.org/v1",
-        "kind": "EgressIP",
-        "metadata": {"name": name},
-        "spec": {"egressIPs": [address], "namespaceSelector": {}, "egressNodeSelector": {}},
-    })
+    let mut object = objects::egress_ip(name, &[address]);
+    object["spec"]["egressNodeSelector"] = json!({});
+    object
 }
 
 pub(super) fn service() -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": "web"},
-        "spec": {"type": "LoadBalancer", "ports": [{"port": 80}], "allocateLoadBalancerNodePorts": false},
-    })
-}
-
-pub(super) fn endpoints() -> Value {
-    json!({
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
-        "metadata": {"name": "web-1", "labels": {"kubernetes.io/service-name": "web"}},
-        "addressType": "IPv4",
-        "endpoints": [{"addresses": ["10.130.1.5"], "nodeName": "n1", "conditions": {"ready": true}}],
-        "ports": [{"port": 8080}],
-    })
+    let mut service = objects::service("shop", "web");
+    service["status"] = objects::ingress();
+    service
 }

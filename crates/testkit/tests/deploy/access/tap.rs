@@ -2,15 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 
 use http::{Method, Request, Response, StatusCode, Uri};
 use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
-use tower::{Layer, Service, ServiceExt as _};
 
 /// How the first state of a kind is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +92,31 @@ impl Tap {
         self.0.denied.lock().expect("nobody panics with it").clone()
     }
 
+    /// The client, with this between it and the API server.
+    pub(super) fn between(&self, client: Client) -> Client {
+        let tap = self.clone();
+        let pass = move |request| {
+            let (tap, client) = (tap.clone(), client.clone());
+            async move { tap.pass(&client, request).await }
+        };
+        Client::new(tower::service_fn(pass), "default")
+    }
+
+    async fn pass(&self, client: &Client, mut request: Request<Body>) -> kube::Result<Response<Body>> {
+        let asked = Asked::of(request.method(), request.uri());
+        if self.0.listing == Listing::Plain
+            && request.uri().query().is_some_and(|query| query.contains("sendInitialEvents"))
+        {
+            *request.uri_mut() = unstreamable(request.uri());
+        }
+        self.outrun(&asked, request.uri().path()).await;
+        let response = client.send(request).await?;
+        if response.status() == StatusCode::FORBIDDEN {
+            self.0.denied.lock().expect("nobody panics with it").get_or_insert(asked);
+        }
+        Ok(response)
+    }
+
     /// So that the first write of each object meets a conflict, and the object has to be read again.
     async fn outrun(&self, asked: &Asked, path: &str) {
         let patches = asked.verb == "patch" && ["", "k8s.ovn.org"].contains(&asked.group.as_str());
@@ -120,57 +142,6 @@ fn unstreamable(uri: &Uri) -> Uri {
     let (path, query) = text.split_once('?').unwrap_or((&text, ""));
     let kept: Vec<&str> = query.split('&').filter(|part| !part.starts_with("resourceVersionMatch=")).collect();
     format!("{path}?{}", kept.join("&")).parse().expect("a part of what was legal")
-}
-
-impl<S> Layer<S> for Tap {
-    type Service = Tapped<S>;
-
-    fn layer(&self, inner: S) -> Tapped<S> {
-        Tapped { tap: self.clone(), inner: Arc::new(tokio::sync::Mutex::new(inner)) }
-    }
-}
-
-/// A connection with a [`Tap`].
-pub(super) struct Tapped<S> {
-    tap: Tap,
-    /// Each request waits for its turn to be handed in, and then not for the others' answers.
-    inner: Arc<tokio::sync::Mutex<S>>,
-}
-
-impl<S, B> Service<Request<Body>> for Tapped<S>
-where
-    S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
-    S::Future: Send,
-{
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        let (tap, inner) = (self.tap.clone(), Arc::clone(&self.inner));
-        Box::pin(async move {
-            let asked = Asked::of(request.method(), request.uri());
-            if tap.0.listing == Listing::Plain
-                && request.uri().query().is_some_and(|query| query.contains("sendInitialEvents"))
-            {
-                *request.uri_mut() = unstreamable(request.uri());
-            }
-            tap.outrun(&asked, request.uri().path()).await;
-            let answer = {
-                let mut inner = inner.lock().await;
-                inner.ready().await?.call(request)
-            };
-            let response = answer.await?;
-            if response.status() == StatusCode::FORBIDDEN {
-                tap.0.denied.lock().expect("nobody panics with it").get_or_insert(asked);
-            }
-            Ok(response)
-        })
-    }
 }
 
 #[test]

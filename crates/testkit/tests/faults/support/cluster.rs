@@ -5,6 +5,10 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use egret_api::{Kind, ObjectKey, crd};
+use egret_controller::{Config, client};
+use egret_testkit::controller::Controller;
+use egret_testkit::objects;
+use egret_testkit::patience::{PATIENCE, eventually};
 use egret_testkit::server::{Server, Write};
 use egret_testkit::world::State;
 use http::{Method, Request};
@@ -13,7 +17,6 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::recorder::{History, Recorder, has_status_subresource, key, path, version_of};
-use super::{PATIENCE, eventually, make};
 
 /// As whom the controller speaks, and a second one.
 pub(crate) const CONTROLLER: &str = "system:serviceaccount:egret:egret-controller";
@@ -58,9 +61,14 @@ impl Cluster {
         });
         cluster.post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding).await.unwrap();
         for number in 1..=nodes {
-            cluster.create(make::node(&format!("n{number}"), number)).await;
+            cluster.create(objects::node(&format!("n{number}"), number)).await;
         }
         cluster
+    }
+
+    /// Starts a controller that has all rights.
+    pub(crate) fn controller(&self, config: Config) -> Controller {
+        Controller::start(client(self.server.config_as(CONTROLLER)).unwrap(), config)
     }
 
     /// Stores an object that the recorder does not look at.
@@ -141,7 +149,7 @@ impl Cluster {
     /// Replaces the definition of EgressIP, and waits until the server goes by it.
     pub(crate) async fn upgrade(&self, definition: &Value) {
         self.server.install_crd(definition).await.unwrap();
-        let probe = make::egress_ip("probe", &[]);
+        let probe = objects::egress_ip("probe", &[]);
         eventually("the server to go by the new definition", async || {
             let path = format!("{}?dryRun=All", path(Kind::EgressIp, None, None));
             let stored = self.post(&path, &probe).await.ok()?;

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use egret_api::{Kind, ObjectKey};
+use egret_testkit::patience::PATIENCE;
 use egret_testkit::world::{State, Version, Writer, items};
 use futures::StreamExt as _;
 use http::Request;
@@ -18,7 +19,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::PATIENCE;
+use super::host_of;
 
 const KINDS: [Kind; 3] = [Kind::EgressIp, Kind::EgressService, Kind::Node];
 const EVENTS: &str = "/apis/events.k8s.io/v1/events";
@@ -244,7 +245,7 @@ impl History {
     pub(crate) fn places(&self, name: &str, address: &str) -> Vec<String> {
         let key = egress_ip_key(name);
         let versions = self.0.iter().filter(|version| version.key == key);
-        let places = versions.filter_map(|version| super::host_of(version.object.as_ref()?, address));
+        let places = versions.filter_map(|version| host_of(version.object.as_ref()?, address));
         let mut places: Vec<String> = places.collect();
         places.dedup();
         places
