@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use egret_core::{Address, AddressFault, EgressIp, InvalidRequest, NodeSelector, RecordedItem};
+use egret_core::{Address, AddressFault, EgressIp, InvalidRequest, NodeSelector, RecordedItem, Selector};
 use serde_json::Value;
 
 use crate::{Converted, Fault, FieldPath, crd, metadata, schema, selector};
@@ -33,6 +33,28 @@ fn object(value: &Value, structural: &[Fault], faults: &mut Vec<Fault>) -> Optio
     let entries = value.pointer("/spec/egressIPs").and_then(Value::as_array);
     let (requested, invalid) = requested(entries?, faults);
     Some(EgressIp { name: metadata::name(value)?.into(), created, requested, invalid, selector, recorded })
+}
+
+/// The pods that an EgressIP is about: by their namespace's labels and by their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pods {
+    /// `spec.namespaceSelector`.
+    pub namespaces: Selector,
+    /// `spec.podSelector`; absent selects every pod.
+    pub pods: Selector,
+}
+
+/// The pods that an EgressIP is about; `None` if a selector does not compile, which selects nothing.
+#[must_use]
+pub fn pods(value: &Value) -> Option<Pods> {
+    let selector = |key| match value.pointer("/spec").and_then(|spec| spec.get(key)).filter(|pods| !pods.is_null()) {
+        Some(pods) => {
+            let compiled = selector::compile(pods, &FieldPath::of(&["spec", key]), &[], &mut Vec::new());
+            compiled.compiled().cloned()
+        }
+        None => Some(Selector::everything()),
+    };
+    Some(Pods { namespaces: selector("namespaceSelector")?, pods: selector("podSelector")? })
 }
 
 fn node_selector(value: &Value, structural: &[Fault], faults: &mut Vec<Fault>) -> NodeSelector {
@@ -95,7 +117,7 @@ fn recorded(value: &Value, faults: &mut Vec<Fault>) -> Vec<RecordedItem> {
 
 #[cfg(test)]
 mod tests {
-    use egret_core::{Selector, SelectorPart, Timestamp};
+    use egret_core::{SelectorPart, Timestamp};
     use serde_json::json;
 
     use super::*;
@@ -138,6 +160,15 @@ mod tests {
             recorded: vec![item("10.0.0.1", "a"), item("10.0.0.2", "b")],
         };
         assert_eq!(converted.object, Some(object));
+    }
+
+    #[test]
+    fn pods_are_selected_by_both_selectors_and_by_none_that_does_not_compile() {
+        let select = |spec: &Value| pods(&json!({"metadata": {"name": "eip"}, "spec": spec}));
+        let found = select(&json!({"namespaceSelector": {"matchLabels": {"team": "a"}}})).unwrap();
+        assert_eq!(found.namespaces.to_string(), "team=a");
+        assert_eq!(found.pods, Selector::everything());
+        assert_eq!(select(&json!({"namespaceSelector": {}, "podSelector": {"matchLabels": {"-": "x"}}})), None);
     }
 
     #[test]

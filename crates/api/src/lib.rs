@@ -24,6 +24,7 @@ pub mod egress_ip;
 pub mod egress_service;
 pub mod endpoint_slice;
 pub mod node;
+pub mod pod;
 pub mod service;
 pub mod timestamp;
 

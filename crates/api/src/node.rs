@@ -159,6 +159,13 @@ fn host_addresses(value: &Value) -> Vec<Address> {
     addresses.into_iter().collect()
 }
 
+/// The addresses in `status.addresses`.
+#[must_use]
+pub fn addresses(value: &Value) -> Vec<Address> {
+    let addresses = metadata::list(value, "/status/addresses").iter();
+    addresses.filter_map(|entry| Address::parse(entry.get("address")?.as_str()?).ok()).collect()
+}
+
 fn own_egress_addresses(says: &mut Annotations<'_>) -> Vec<Address> {
     let secondary = says.decode(
         secondary_host_egress_ips::KEY,
@@ -299,6 +306,16 @@ mod tests {
         let both = json!({"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.0.0.0/24", "fd00::/64"]});
         assert_eq!(subnets(node(&[]), both), ["10.0.0.0/24", "fd00::/64"]);
         assert_eq!(subnets(node(&[]), json!({"podCIDR": "10.0.0.0/24"})), ["10.0.0.0/24"]);
+    }
+
+    #[test]
+    fn a_nodes_addresses_are_those_of_its_status_that_are_addresses() {
+        let status = json!({"addresses": [
+            {"type": "InternalIP", "address": "192.0.2.1"},
+            {"type": "Hostname", "address": "a"},
+            {"type": "InternalIP", "address": "fd00::1"},
+        ]});
+        assert_eq!(texts(&addresses(&json!({"status": status}))), ["192.0.2.1", "fd00::1"]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("egret-placement", &["egret-core"]),
     ("egret-brain", &["egret-core", "egret-api", "egret-placement"]),
     ("egret-hostmodel", &["egret-core"]),
+    ("egret-hostnet", &["egret-core", "egret-hostmodel"]),
     ("egret-controller", &["egret-core", "egret-api", "egret-placement", "egret-brain"]),
     ("egret-testkit", &["egret-core", "egret-api", "egret-placement", "egret-brain", "egret-controller"]),
     ("egret-cli", &["egret-core", "egret-api", "egret-placement", "egret-brain", "egret-controller"]),

@@ -1,0 +1,207 @@
+//! What the API server has told, cut down to what a node needs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use egret_api::{egress_ip, egress_service, endpoint_slice, node, pod, service};
+use egret_core::{EgressIp, EgressService, Endpoint, Node, Platform, ServiceKey};
+use ipnet::IpNet;
+use serde_json::Value;
+
+/// A kind that a node agent watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Always: where the cluster's inside is.
+    Node,
+    /// Always.
+    EgressIp,
+    /// Always.
+    EgressService,
+    /// Always, but only addresses and ports are kept.
+    Service,
+    /// Those of Services that have an EgressService.
+    EndpointSlice,
+    /// Always: where the cluster's inside is.
+    ServiceCidr,
+    /// While this node holds an EgressIP on a secondary network.
+    Namespace,
+    /// While this node holds an EgressIP on a secondary network.
+    Pod,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Node,
+        Self::EgressIp,
+        Self::EgressService,
+        Self::Service,
+        Self::EndpointSlice,
+        Self::ServiceCidr,
+        Self::Namespace,
+        Self::Pod,
+    ];
+
+    /// `apiVersion` and `kind` of its objects, and the plural under which they are served.
+    #[must_use]
+    pub fn resource(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Node => ("v1", "Node", "nodes"),
+            Self::EgressIp => ("k8s.ovn.org/v1", "EgressIP", "egressips"),
+            Self::EgressService => ("k8s.ovn.org/v1", "EgressService", "egressservices"),
+            Self::Service => ("v1", "Service", "services"),
+            Self::EndpointSlice => ("discovery.k8s.io/v1", "EndpointSlice", "endpointslices"),
+            Self::ServiceCidr => ("networking.k8s.io/v1", "ServiceCIDR", "servicecidrs"),
+            Self::Namespace => ("v1", "Namespace", "namespaces"),
+            Self::Pod => ("v1", "Pod", "pods"),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.resource().2)
+    }
+}
+
+/// Everything that was told.
+#[derive(Clone, Debug, Default)]
+pub struct Objects {
+    pub(crate) nodes: BTreeMap<String, NodeFacts>,
+    pub(crate) egress_ips: BTreeMap<String, EgressIpFacts>,
+    pub(crate) egress_services: BTreeMap<ServiceKey, EgressService>,
+    pub(crate) services: BTreeMap<ServiceKey, service::Frontend>,
+    pub(crate) slices: BTreeMap<(String, String), (ServiceKey, Vec<Endpoint>)>,
+    pub(crate) service_networks: BTreeMap<String, Vec<IpNet>>,
+    pub(crate) namespaces: BTreeMap<String, BTreeMap<String, String>>,
+    pub(crate) pods: BTreeMap<(String, String), pod::Pod>,
+    listed: BTreeSet<Kind>,
+}
+
+/// A node, with all addresses that it has.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeFacts {
+    pub(crate) node: Node,
+    pub(crate) addresses: Vec<egret_core::Address>,
+}
+
+/// An EgressIP, with the pods that it is about.
+#[derive(Clone, Debug)]
+pub(crate) struct EgressIpFacts {
+    pub(crate) object: EgressIp,
+    pub(crate) pods: Option<egress_ip::Pods>,
+}
+
+impl Objects {
+    /// Everything there is of a kind.
+    pub fn listed(&mut self, kind: Kind, objects: &[Value]) {
+        match kind {
+            Kind::Node => self.nodes.clear(),
+            Kind::EgressIp => self.egress_ips.clear(),
+            Kind::EgressService => self.egress_services.clear(),
+            Kind::Service => self.services.clear(),
+            Kind::EndpointSlice => self.slices.clear(),
+            Kind::ServiceCidr => self.service_networks.clear(),
+            Kind::Namespace => self.namespaces.clear(),
+            Kind::Pod => self.pods.clear(),
+        }
+        for object in objects {
+            self.seen(kind, object);
+        }
+        self.listed.insert(kind);
+    }
+
+    /// A kind is not watched any more.
+    pub fn forget(&mut self, kind: Kind) {
+        self.listed(kind, &[]);
+        self.listed.remove(&kind);
+    }
+
+    /// Whether a kind has been listed once.
+    #[must_use]
+    pub fn is_listed(&self, kind: Kind) -> bool {
+        self.listed.contains(&kind)
+    }
+
+    /// An object is new or has changed. What cannot be read counts as not there: it is the controller that says what is
+    /// wrong with it.
+    pub fn seen(&mut self, kind: Kind, value: &Value) {
+        let (namespace, name) = name_of(value);
+        let id = (namespace.clone(), name.clone());
+        match kind {
+            Kind::Node => put(&mut self.nodes, name, node_facts(value)),
+            Kind::EgressIp => {
+                let object = egress_ip::from_value(value).object;
+                put(
+                    &mut self.egress_ips,
+                    name,
+                    object.map(|object| EgressIpFacts { object, pods: egress_ip::pods(value) }),
+                );
+            }
+            Kind::EgressService => {
+                put(
+                    &mut self.egress_services,
+                    ServiceKey::new(&namespace, &name),
+                    egress_service::from_value(value).object,
+                );
+            }
+            Kind::Service => {
+                self.services.insert(ServiceKey::new(&namespace, &name), service::frontend(value));
+            }
+            Kind::EndpointSlice => {
+                let slice = endpoint_slice::from_value(value).object;
+                put(&mut self.slices, id, slice.map(|slice| (slice.service, slice.endpoints)));
+            }
+            Kind::ServiceCidr => {
+                self.service_networks.insert(name, service::networks(value));
+            }
+            Kind::Namespace => {
+                self.namespaces.insert(name, pod::labels(value));
+            }
+            Kind::Pod => put(&mut self.pods, id, pod::from_value(value)),
+        }
+    }
+
+    /// An object is gone.
+    pub fn gone(&mut self, kind: Kind, value: &Value) {
+        let (namespace, name) = name_of(value);
+        let id = (namespace.clone(), name.clone());
+        match kind {
+            Kind::Node => drop(self.nodes.remove(&name)),
+            Kind::EgressIp => drop(self.egress_ips.remove(&name)),
+            Kind::EgressService => drop(self.egress_services.remove(&ServiceKey::new(&namespace, &name))),
+            Kind::Service => drop(self.services.remove(&ServiceKey::new(&namespace, &name))),
+            Kind::EndpointSlice => drop(self.slices.remove(&id)),
+            Kind::ServiceCidr => drop(self.service_networks.remove(&name)),
+            Kind::Namespace => drop(self.namespaces.remove(&name)),
+            Kind::Pod => drop(self.pods.remove(&id)),
+        }
+    }
+
+    /// The names of the Services whose EndpointSlices matter.
+    #[must_use]
+    pub fn selected_services(&self) -> BTreeSet<String> {
+        self.egress_services.keys().map(|key| key.name.to_string()).collect()
+    }
+}
+
+fn put<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) {
+    match value {
+        Some(value) => drop(map.insert(key, value)),
+        None => drop(map.remove(&key)),
+    }
+}
+
+fn name_of(value: &Value) -> (String, String) {
+    let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    (text("/metadata/namespace"), text("/metadata/name"))
+}
+
+fn node_facts(value: &Value) -> Option<NodeFacts> {
+    // Off the cloud: secondary networks are a bare-metal matter, and on a cloud the agent is told that there are none.
+    let node = node::from_value(value, Platform::BareMetal).object?;
+    let mut addresses = node::addresses(value);
+    addresses.extend(&node.host_addresses);
+    addresses.extend(&node.primary_addresses);
+    Some(NodeFacts { node, addresses })
+}
