@@ -1,0 +1,90 @@
+//! The nftables table of ours.
+
+mod listing;
+mod memory;
+mod program;
+
+use egret_hostmodel::{Elements, Shape, TABLE, Table, add, delete};
+use nix::errno::Errno;
+use serde_json::Value;
+
+pub(crate) use listing::Listing;
+pub(crate) use memory::Memory;
+pub use program::NftError;
+pub(crate) use program::Program;
+
+use crate::netlink::{Fault, Message, Socket};
+
+/// Who speaks to nftables. It is the program `nft`; batches of netlink messages can come in its place.
+pub(crate) trait Nftables {
+    /// The table in nft's JSON; without what is in its sets where it is `terse`. The table is there.
+    fn list(&mut self, terse: bool) -> Result<Value, NftError>;
+    /// Carries out all the commands, or none of them.
+    fn run(&mut self, commands: &str) -> Result<(), NftError>;
+}
+
+// linux/netfilter/nf_tables.h, nfnetlink.h
+const NFNL_SUBSYS_NFTABLES: u16 = 10;
+const NFT_MSG_GETTABLE: u16 = 1;
+const NFT_MSG_GETCHAIN: u16 = 4;
+const NFPROTO_INET: u8 = 1;
+const NFTA_TABLE_NAME: u16 = 1;
+const NFTA_CHAIN_TABLE: u16 = 1;
+const NFTA_CHAIN_NAME: u16 = 3;
+
+/// A message for nftables' `inet` family.
+fn message(kind: u16) -> Message {
+    Message::new(NFNL_SUBSYS_NFTABLES << 8 | kind, nix::libc::NLM_F_ACK, &[NFPROTO_INET, 0, 0, 0])
+}
+
+fn exists(socket: &mut Socket, message: Message) -> Result<bool, Fault> {
+    match socket.tell(message) {
+        Ok(()) => Ok(true),
+        Err(fault) if fault.errno() == Some(Errno::ENOENT) => Ok(false),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// Whether the table `inet egret` is there.
+pub(crate) fn has_table(socket: &mut Socket) -> Result<bool, Fault> {
+    exists(socket, message(NFT_MSG_GETTABLE).with_text(NFTA_TABLE_NAME, TABLE))
+}
+
+/// Whether ovnkube-node's table has that chain.
+pub(crate) fn has_ovn_chain(socket: &mut Socket, chain: &str) -> Result<bool, Fault> {
+    let message = message(NFT_MSG_GETCHAIN).with_text(NFTA_CHAIN_TABLE, OVN_TABLE).with_text(NFTA_CHAIN_NAME, chain);
+    exists(socket, message)
+}
+
+/// ovnkube-node's table, in family `inet`.
+pub(crate) const OVN_TABLE: &str = "ovn-kubernetes";
+
+/// Puts the table in place of whatever is there, and remembers how it then looks.
+pub(crate) fn replace(nft: &mut dyn Nftables, memory: &Memory, table: &Table) -> Result<(), NftError> {
+    let shape = table.shape.as_ref().ok_or(NftError::Shapeless)?;
+    // What is remembered is never about a table that is not there any more.
+    memory.forget()?;
+    let commands =
+        format!("add table inet {TABLE}\ndelete table inet {TABLE}\n{}{}", shape.render(), add(&table.elements));
+    nft.run(&commands)?;
+    memory.keep(shape, &Listing::shape_text(&nft.list(true)?))
+}
+
+/// Takes the table away.
+pub(crate) fn remove(nft: &mut dyn Nftables, memory: &Memory) -> Result<(), NftError> {
+    memory.forget()?;
+    nft.run(&format!("add table inet {TABLE}\ndelete table inet {TABLE}\n"))
+}
+
+/// Takes elements out and puts others in.
+pub(crate) fn change(nft: &mut dyn Nftables, out: &Elements, into: &Elements) -> Result<(), NftError> {
+    nft.run(&(delete(out) + &add(into)))
+}
+
+/// The table as it is there.
+pub(crate) fn observe(nft: &mut dyn Nftables, memory: &Memory) -> Result<Table, NftError> {
+    let listing = nft.list(false)?;
+    let Listing { elements, strange } = Listing::read(&listing);
+    let shape: Option<Shape> = memory.shape_of(&Listing::shape_text(&listing)).filter(|_| !strange);
+    Ok(Table { shape, elements })
+}
