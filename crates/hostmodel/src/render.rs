@@ -45,14 +45,7 @@ impl Shape {
                 &format!("ip6 saddr @address-source-v6 {address}"),
             ],
         );
-        chain(
-            &mut text,
-            "reply",
-            &[
-                "ct original ip daddr . meta l4proto . ct original proto-dst vmap @reply-v4",
-                "ct original ip6 daddr . meta l4proto . ct original proto-dst vmap @reply-v6",
-            ],
-        );
+        chain(&mut text, "reply", &REPLY);
         chain(&mut text, "forward", &FORWARD);
         chain(&mut text, "postrouting", &POSTROUTING);
         chain(&mut text, "guard", &GUARD);
@@ -73,6 +66,12 @@ impl Shape {
         put_on(self.settings.mark(business))
     }
 }
+
+/// The protocols come first: nft (1.0.6) knows what a port of a connection is only after it was told which protocols.
+const REPLY: [&str; 2] = [
+    "meta l4proto { tcp, udp, sctp } ct original ip daddr . meta l4proto . ct original proto-dst vmap @reply-v4",
+    "meta l4proto { tcp, udp, sctp } ct original ip6 daddr . meta l4proto . ct original proto-dst vmap @reply-v6",
+];
 
 /// Nothing gets out of a source that is held or refused.
 const FORWARD: [&str; 5] = [
