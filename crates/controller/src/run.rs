@@ -1,5 +1,6 @@
 //! The loop: everything that happens goes into the brain, one after the other, and what it says is done.
 
+mod anew;
 mod inlets;
 mod parts;
 
@@ -16,6 +17,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::anew::Anew;
 use self::inlets::{Arrival, Inlets};
 pub use self::parts::Part;
 use self::parts::Parts;
@@ -32,8 +34,6 @@ use crate::write::Writer;
 const BEAT: Duration = Duration::from_secs(1);
 /// So many changes go into one pass at most: a flood must not keep the first of them waiting for ever.
 const MOST: usize = 20_000;
-/// Between two tries to list what leaders write.
-const LIST_AGAIN: Duration = Duration::from_millis(200);
 /// When it stops: for writes under way, and then for what else has to be said.
 const LAST_WRITES: Duration = Duration::from_secs(5);
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -90,12 +90,12 @@ pub async fn run(
     let (changes_in, changes) = mpsc::channel(watches::WAITING);
     let (results_in, results) = mpsc::unbounded_channel();
     let (answers_in, answers) = mpsc::unbounded_channel();
-    let (fresh_in, fresh) = mpsc::unbounded_channel();
     let (writes, writes_out) = mpsc::unbounded_channel();
     let (events, recorder) = events::recorder(client.clone(), election.identity.clone(), Arc::clone(&metrics));
     let writing =
         Writer::new(client.clone(), standing.clone(), results_in, Arc::clone(&metrics), config.writes_at_once);
 
+    let (anew, fresh) = Anew::new(client.clone(), brain.kinds());
     let mut parts = Parts::new(candidate);
     for kind in brain.kinds() {
         let watch = Watch::new(client.clone(), kind, changes_in.clone(), Arc::clone(&metrics));
@@ -117,10 +117,7 @@ pub async fn run(
         term: None,
         accepted: None,
         outstanding: 0,
-        client,
-        fresh_in,
-        asked: None,
-        fresh: None,
+        anew,
         wake: None,
     };
     let ended = turning.run(config.coalesce, &mut parts, &stop).await;
@@ -150,11 +147,7 @@ struct Loop {
     accepted: Option<u64>,
     /// Writes whose results are not in.
     outstanding: usize,
-    client: Client,
-    fresh_in: mpsc::UnboundedSender<(u64, Vec<Input>)>,
-    /// The term for which lists were asked for last, and the one for which they have come.
-    asked: Option<u64>,
-    fresh: Option<u64>,
+    anew: Anew,
     wake: Option<Instant>,
 }
 
@@ -189,7 +182,7 @@ impl Loop {
                     for list in lists {
                         self.brain.take(list, self.now());
                     }
-                    self.fresh = Some(term);
+                    self.anew.come(term);
                 }
                 Arrival::Time if !self.is_due() => continue,
                 Arrival::Standing | Arrival::Time => {}
@@ -273,12 +266,10 @@ impl Loop {
         if self.term.is_none()
             && let Some(new) = term
             && self.outstanding == 0
+            && self.anew.listed(new)
         {
-            self.list_anew(new);
-            if self.fresh == term {
-                self.brain.take(Input::Leading(true), self.now());
-                self.term = term;
-            }
+            self.brain.take(Input::Leading(true), self.now());
+            self.term = term;
         }
         if let Some(number) = standing.silence_accepted.filter(|number| Some(*number) != self.accepted)
             && self.term.is_some()
@@ -287,38 +278,6 @@ impl Loop {
             self.brain.take(Input::SilenceAccepted(number), self.now());
         }
         self.show_leading(self.term.is_some());
-    }
-
-    /// Asks for what leaders write, once for a term: whoever led before may have written what the watches of this
-    /// instance have not brought yet, and an address that seems free may be in a status already.
-    fn list_anew(&mut self, term: u64) {
-        if self.asked.replace(term) == Some(term) {
-            return;
-        }
-        let written = |kind: &Kind| matches!(kind, Kind::EgressIp | Kind::CloudPrivateIpConfig);
-        let kinds: Vec<Kind> = self.brain.kinds().into_iter().filter(written).collect();
-        let (client, fresh) = (self.client.clone(), self.fresh_in.clone());
-        tokio::spawn(async move {
-            let mut lists = Vec::new();
-            for kind in kinds {
-                // Without the right, or without a connection, there is no leading either.
-                let objects = loop {
-                    match crate::list::list(&client, kind).await {
-                        Ok(objects) => break objects.unwrap_or_default(),
-                        Err(error) => {
-                            tracing::warn!(kind = kind.as_str(), error = crate::chain(&error), "listing failed");
-                            tokio::time::sleep(LIST_AGAIN).await;
-                        }
-                    }
-                    if fresh.is_closed() {
-                        return;
-                    }
-                };
-                lists.push(Input::Listed { kind, objects });
-            }
-            // The loop may have ended.
-            let _ = fresh.send((term, lists));
-        });
     }
 
     fn show_leading(&self, leading: bool) {

@@ -5,6 +5,7 @@ use egret_core::NodeName;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
+use super::anew::Lists;
 use crate::lease::Standing;
 use crate::shared::{Question, Questions};
 
@@ -13,8 +14,7 @@ pub(super) struct Inlets {
     pub(super) changes: mpsc::Receiver<Input>,
     pub(super) results: mpsc::UnboundedReceiver<Input>,
     pub(super) answers: mpsc::UnboundedReceiver<(NodeName, Answer)>,
-    /// Lists that were asked for on the way to lead, with the term they are for.
-    pub(super) fresh: mpsc::UnboundedReceiver<(u64, Vec<Input>)>,
+    pub(super) fresh: mpsc::UnboundedReceiver<Lists>,
     pub(super) standing: watch::Receiver<Standing>,
     pub(super) questions: Questions,
 }
@@ -23,7 +23,7 @@ pub(super) struct Inlets {
 pub(super) enum Arrival {
     Input(Input),
     Question(Question),
-    /// See [`Inlets::fresh`].
+    /// What leaders write, as it is in this term.
     Fresh(u64, Vec<Input>),
     /// The election has got on.
     Standing,
