@@ -95,7 +95,7 @@ pub async fn run(
     let writing =
         Writer::new(client.clone(), standing.clone(), results_in, Arc::clone(&metrics), config.writes_at_once);
 
-    let (anew, fresh) = Anew::new(client.clone(), brain.kinds());
+    let anew = Anew::new(client.clone(), brain.kinds());
     let mut parts = Parts::new(candidate);
     for kind in brain.kinds() {
         let watch = Watch::new(client.clone(), kind, changes_in.clone(), Arc::clone(&metrics));
@@ -108,7 +108,7 @@ pub async fn run(
         started: Instant::now(),
         metrics,
         shared,
-        inlets: Inlets { changes, results, answers, fresh, standing, questions },
+        inlets: Inlets { changes, results, answers, standing, questions },
         writes,
         events,
         probes: probes(answers_in),
@@ -160,6 +160,7 @@ impl Loop {
                 biased;
                 () = stop.cancelled() => return Ok(()),
                 error = parts.ended() => return Err(error),
+                lists = self.anew.next() => Arrival::Lists(lists),
                 arrival = self.inlets.next(until) => arrival,
             };
             match arrival {
@@ -178,11 +179,10 @@ impl Loop {
                         self.take(input);
                     }
                 }
-                Arrival::Fresh(term, lists) => {
+                Arrival::Lists(lists) => {
                     for list in lists {
                         self.brain.take(list, self.now());
                     }
-                    self.anew.come(term);
                 }
                 Arrival::Time if !self.is_due() => continue,
                 Arrival::Standing | Arrival::Time => {}
@@ -211,7 +211,10 @@ impl Loop {
                 true
             }
             Input::Probed { node, answer } => self.is_news(node, *answer),
-            _ => true,
+            told => {
+                self.anew.note(told);
+                true
+            }
         };
         self.brain.take(input, self.now());
         news
@@ -261,6 +264,7 @@ impl Loop {
             self.brain.take(Input::Leading(false), self.now());
             (self.term, self.accepted) = (None, None);
             self.answered.clear();
+            self.anew.forget();
         }
         // What an earlier leadership has begun ends first: two writes of one object would be under way.
         if self.term.is_none()

@@ -33,7 +33,7 @@ const FORGIVEN: Duration = Duration::from_mins(1);
 const ABSENT_PAUSE: Duration = Duration::from_secs(2);
 /// A kind counts as not installed only if it is so twice, this far apart: an API server that is about to be up, or to
 /// go, may say it once, and an empty list takes things down.
-const ABSENT_AGAIN: Duration = Duration::from_millis(500);
+pub(crate) const ABSENT_AGAIN: Duration = Duration::from_millis(500);
 
 /// How often the kinds that a definition defines are listed anew. A watch that began before the definition was upgraded goes
 /// on for a while (a second and more; 1.36, seen) without what the old one did not know, and nobody tells later what it
@@ -224,18 +224,18 @@ impl Streaming {
 }
 
 /// The pauses after failures.
-struct Pauses {
+pub(crate) struct Pauses {
     next: Duration,
     failed_at: Option<Instant>,
     jitter: Jitter,
 }
 
 impl Pauses {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { next: FIRST_PAUSE, failed_at: None, jitter: Jitter::new() }
     }
 
-    fn next(&mut self, now: Instant) -> Duration {
+    pub(crate) fn next(&mut self, now: Instant) -> Duration {
         if self.failed_at.is_none_or(|at| now.duration_since(at) > FORGIVEN) {
             self.next = FIRST_PAUSE;
         }

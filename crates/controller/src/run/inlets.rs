@@ -5,7 +5,6 @@ use egret_core::NodeName;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::anew::Lists;
 use crate::lease::Standing;
 use crate::shared::{Question, Questions};
 
@@ -14,7 +13,6 @@ pub(super) struct Inlets {
     pub(super) changes: mpsc::Receiver<Input>,
     pub(super) results: mpsc::UnboundedReceiver<Input>,
     pub(super) answers: mpsc::UnboundedReceiver<(NodeName, Answer)>,
-    pub(super) fresh: mpsc::UnboundedReceiver<Lists>,
     pub(super) standing: watch::Receiver<Standing>,
     pub(super) questions: Questions,
 }
@@ -23,8 +21,8 @@ pub(super) struct Inlets {
 pub(super) enum Arrival {
     Input(Input),
     Question(Question),
-    /// What leaders write, as it is in this term.
-    Fresh(u64, Vec<Input>),
+    /// What leaders write, as it is in this term; see [`super::anew`].
+    Lists(Vec<Input>),
     /// The election has got on.
     Standing,
     /// It is time for something.
@@ -40,7 +38,6 @@ impl Inlets {
             Some(input) = self.results.recv() => Arrival::Input(input),
             Some((node, answer)) = self.answers.recv() => Arrival::Input(Input::Probed { node, answer }),
             Some(question) = self.questions.recv() => Arrival::Question(question),
-            Some((term, lists)) = self.fresh.recv() => Arrival::Fresh(term, lists),
             Ok(()) = self.standing.changed() => Arrival::Standing,
             () = tokio::time::sleep_until(until) => Arrival::Time,
         }
