@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use egret_api::Kind;
-use egret_brain::{Answer, Brain, Input, Now, Write};
+use egret_brain::{Answer, Brain, Input, Now};
 use egret_core::{NodeName, Timestamp};
 use kube::Client;
 use tokio::sync::mpsc;
@@ -28,7 +28,7 @@ use crate::metrics::Metrics;
 use crate::probe::Probes;
 use crate::shared::{Question, Questions, Shared};
 use crate::watch::{self as watches, Watch};
-use crate::write::Writer;
+use crate::write::{Order, Writer};
 
 /// The loop turns at least this often, so that one that stands still can be told from one that has nothing to do.
 const BEAT: Duration = Duration::from_secs(1);
@@ -90,7 +90,7 @@ pub async fn run(
     let (changes_in, changes) = mpsc::channel(watches::WAITING);
     let (results_in, results) = mpsc::unbounded_channel();
     let (answers_in, answers) = mpsc::unbounded_channel();
-    let (writes, writes_out) = mpsc::unbounded_channel();
+    let (orders, ordered) = mpsc::unbounded_channel();
     let (events, recorder) = events::recorder(client.clone(), election.identity.clone(), Arc::clone(&metrics));
     let writing =
         Writer::new(client.clone(), standing.clone(), results_in, Arc::clone(&metrics), config.writes_at_once);
@@ -101,7 +101,7 @@ pub async fn run(
         let watch = Watch::new(client.clone(), kind, changes_in.clone(), Arc::clone(&metrics));
         parts.add_watch(kind, watch.run());
     }
-    parts.add(Part::Writer, writing.run(writes_out, parts.stopping()));
+    parts.add(Part::Writer, writing.run(ordered, parts.stopping()));
     parts.add(Part::Recorder, recorder.run());
     let mut turning = Loop {
         brain,
@@ -109,7 +109,7 @@ pub async fn run(
         metrics,
         shared,
         inlets: Inlets { changes, results, answers, standing, questions },
-        writes,
+        orders,
         events,
         probes: probes(answers_in),
         targets: Arc::default(),
@@ -135,7 +135,7 @@ struct Loop {
     metrics: Arc<Metrics>,
     shared: Arc<Shared>,
     inlets: Inlets,
-    writes: mpsc::UnboundedSender<Write>,
+    orders: mpsc::UnboundedSender<Order>,
     events: Events,
     probes: Box<dyn Probes>,
     targets: Arc<BTreeMap<NodeName, Vec<IpAddr>>>,
@@ -237,10 +237,12 @@ impl Loop {
         if self.term.is_some() && self.brain.ready() {
             self.metrics.decided(began.elapsed());
         }
-        for write in output.writes {
-            self.outstanding += 1;
-            // Without a writer the process is about to end.
-            let _ = self.writes.send(write);
+        if let Some(term) = self.term {
+            self.outstanding += output.writes.len();
+            for write in output.writes {
+                // Without a writer the process is about to end.
+                let _ = self.orders.send(Order { term, write });
+            }
         }
         for event in output.events {
             self.events.raise(event);

@@ -1,7 +1,8 @@
 //! What is written to the API server, and what came of it.
 //!
 //! Each write is tried once: whether and when it is worth trying again is the brain's decision, from the class of the
-//! error. None is begun that could still be under way when the right to write has ended.
+//! error. None is begun that could still be under way when the right to write has ended, and none in a later leadership
+//! than the one that decided it: what was free then may be taken since.
 
 pub(crate) mod class;
 
@@ -28,6 +29,15 @@ pub const FIELD_MANAGER: &str = "egret-controller";
 /// How long a write may take before nobody knows what has become of it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// A write that somebody has decided.
+#[derive(Debug)]
+pub struct Order {
+    /// The leadership in which it was, and in which alone it may be done; see [`crate::lease::Right`].
+    pub term: u64,
+    /// What is to be done.
+    pub write: Write,
+}
+
 /// Takes writes and gives back their results, in whatever order they end.
 pub struct Writer {
     client: Client,
@@ -51,15 +61,15 @@ impl Writer {
     }
 
     /// Writes what comes until it is told to stop or nothing can come any more, and the last one that was begun has ended.
-    pub async fn run(self, mut writes: mpsc::UnboundedReceiver<Write>, stop: CancellationToken) {
+    pub async fn run(self, mut orders: mpsc::UnboundedReceiver<Order>, stop: CancellationToken) {
         let mut under_way = FuturesUnordered::new();
         let mut open = true;
         while open || !under_way.is_empty() {
             tokio::select! {
                 biased;
                 () = stop.cancelled(), if open => open = false,
-                write = writes.recv(), if open && under_way.len() < self.at_once => match write {
-                    Some(write) => under_way.push(self.write(write)),
+                order = orders.recv(), if open && under_way.len() < self.at_once => match order {
+                    Some(order) => under_way.push(self.write(order)),
                     None => open = false,
                 },
                 Some(()) = under_way.next() => {}
@@ -67,10 +77,10 @@ impl Writer {
         }
     }
 
-    async fn write(&self, write: Write) {
+    async fn write(&self, order: Order) {
         let began = Instant::now();
-        let Write { id, object, action } = write;
-        let result = self.in_time(&object, action).await;
+        let Order { term, write: Write { id, object, action } } = order;
+        let result = self.in_time(term, &object, action).await;
         let label = result.as_ref().map_or_else(WriteError::class, |_| "ok");
         self.metrics.wrote(object.kind, label, began.elapsed());
         if let Err(error) = &result {
@@ -80,8 +90,8 @@ impl Writer {
         let _ = self.results.send(Input::Written { id, result });
     }
 
-    async fn in_time(&self, object: &ObjectKey, action: Action) -> Result<Option<Value>, WriteError> {
-        let right = self.standing.borrow().right_now();
+    async fn in_time(&self, term: u64, object: &ObjectKey, action: Action) -> Result<Option<Value>, WriteError> {
+        let right = self.standing.borrow().right_now().filter(|right| right.term == term);
         let Some(time) = right.and_then(|right| right.time_for_a_write(PATIENCE)) else {
             return Err(transient("this instance has no right to write any more"));
         };

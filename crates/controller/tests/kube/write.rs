@@ -7,7 +7,7 @@ use egret_api::{Kind, ObjectKey};
 use egret_brain::{Action, Input, Write, WriteError, WriteId};
 use egret_controller::Metrics;
 use egret_controller::lease::{Right, Standing};
-use egret_controller::write::Writer;
+use egret_controller::write::{Order, Writer};
 use egret_testkit::objects::{egress_ip, egress_service, node};
 use egret_testkit::patience::{PATIENCE, eventually};
 use egret_testkit::server::Server;
@@ -25,13 +25,22 @@ type Result = std::result::Result<Option<Value>, WriteError>;
 
 /// A writer and its ends.
 struct Writes {
-    orders: mpsc::UnboundedSender<Write>,
+    orders: mpsc::UnboundedSender<Order>,
     results: mpsc::UnboundedReceiver<Input>,
     standing: watch::Sender<Standing>,
 }
 
 fn right(lasts: Duration) -> Standing {
-    Standing { right: Some(Right { term: 1, until: Instant::now() + lasts }), silence_accepted: None }
+    right_of(1, lasts)
+}
+
+fn right_of(term: u64, lasts: Duration) -> Standing {
+    Standing { right: Some(Right { term, until: Instant::now() + lasts }), silence_accepted: None }
+}
+
+/// Decided in the first term.
+fn order(id: u64, object: ObjectKey, action: Action) -> Order {
+    Order { term: 1, write: Write { id: WriteId(id), object, action } }
 }
 
 impl Writes {
@@ -45,7 +54,7 @@ impl Writes {
     }
 
     async fn write(&mut self, object: ObjectKey, action: Action) -> Result {
-        self.orders.send(Write { id: WriteId(7), object, action }).unwrap();
+        self.orders.send(order(7, object, action)).unwrap();
         loop {
             match timeout(PATIENCE, self.results.recv()).await.expect("a result").unwrap() {
                 Input::Written { id: WriteId(7), result } => return result,
@@ -256,6 +265,20 @@ async fn nothing_is_written_without_a_right_that_lasts() {
 }
 
 #[tokio::test]
+async fn what_an_earlier_leadership_decided_is_not_written_in_a_later_one() {
+    let (_server, client, object) = with_egress_ip().await;
+    let patch = json!([{"op": "add", "path": "/status", "value": status("n")}]);
+    let mut writes = Writes::new(client.clone());
+    // Lost and won again before the write had its turn.
+    writes.standing.send_replace(right_of(2, PATIENCE));
+    let refused = writes.patch("a", patch.clone()).await;
+    assert!(matches!(refused, Err(WriteError::Transient { .. })), "{refused:?}");
+    assert_eq!(get(&client, &object).await.unwrap(), object);
+    writes.standing.send_replace(right(PATIENCE));
+    assert!(writes.patch("a", patch).await.is_ok());
+}
+
+#[tokio::test]
 async fn an_api_server_that_is_away_is_tried_again() {
     let (server, client, object) = with_egress_ip().await;
     let patch = json!([{"op": "add", "path": "/status", "value": status("n")}]);
@@ -312,10 +335,7 @@ async fn an_overloaded_api_server_is_left_alone_for_as_long_as_it_says() {
     server.pause_etcd().unwrap();
     let operations = vec![json!({"op": "add", "path": "/status", "value": status("n")})];
     let first = Action::Patch { subresource: None, operations };
-    writes
-        .orders
-        .send(Write { id: WriteId(1), object: ObjectKey::cluster(Kind::EgressIp, "a"), action: first })
-        .unwrap();
+    writes.orders.send(order(1, ObjectKey::cluster(Kind::EgressIp, "a"), first)).unwrap();
     let refused = eventually("a refusal", async || {
         let second = writes.patch("a", json!([{"op": "add", "path": "/status", "value": status("m")}])).await;
         matches!(second, Err(WriteError::Transient { retry_after: Some(_), .. })).then_some(second)
@@ -339,7 +359,7 @@ async fn no_more_than_so_many_are_under_way_and_those_end_when_it_stops() {
     let running = tokio::spawn(writer.run(ordered, stop.clone()));
     for id in 0..5 {
         let action = Action::Patch { subresource: None, operations: Vec::new() };
-        orders.send(Write { id: WriteId(id), object: ObjectKey::cluster(Kind::EgressIp, "a"), action }).unwrap();
+        orders.send(order(id, ObjectKey::cluster(Kind::EgressIp, "a"), action)).unwrap();
     }
     let two = [listener.accept().await.unwrap(), listener.accept().await.unwrap()];
     assert!(timeout(Duration::from_millis(500), listener.accept()).await.is_err(), "there is no third");
