@@ -1,6 +1,7 @@
 //! The loop: everything that happens goes into the brain, one after the other, and what it says is done.
 
 mod anew;
+mod answered;
 mod inlets;
 mod parts;
 
@@ -18,6 +19,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::anew::Anew;
+use self::answered::Answered;
 use self::inlets::{Arrival, Inlets};
 pub use self::parts::Part;
 use self::parts::Parts;
@@ -113,7 +115,7 @@ pub async fn run(
         events,
         probes: probes(answers_in),
         targets: Arc::default(),
-        answered: BTreeMap::new(),
+        answered: Answered::default(),
         term: None,
         accepted: None,
         outstanding: 0,
@@ -139,8 +141,7 @@ struct Loop {
     events: Events,
     probes: Box<dyn Probes>,
     targets: Arc<BTreeMap<NodeName, Vec<IpAddr>>>,
-    /// What each target said last.
-    answered: BTreeMap<NodeName, Answer>,
+    answered: Answered,
     /// The term in which the brain believes to lead.
     term: Option<u64>,
     /// What the brain was last told in this term.
@@ -210,7 +211,7 @@ impl Loop {
                 self.outstanding = self.outstanding.saturating_sub(1);
                 true
             }
-            Input::Probed { node, answer } => self.is_news(node, *answer),
+            Input::Probed { node, answer } => self.answered.is_news(&self.targets, node, *answer),
             told => {
                 self.anew.note(told);
                 true
@@ -218,13 +219,6 @@ impl Loop {
         };
         self.brain.take(input, self.now());
         news
-    }
-
-    /// In a healthy cluster more than a thousand nodes a second say that they are alive, as they did before. As soon as
-    /// one of them does not, every answer counts: it may tell whether the silence is our own.
-    fn is_news(&mut self, node: &NodeName, answer: Answer) -> bool {
-        let before = self.answered.insert(node.clone(), answer);
-        before != Some(Answer::Alive) || self.answered.values().any(|answer| *answer != Answer::Alive)
     }
 
     fn pass(&mut self) {
@@ -248,7 +242,7 @@ impl Loop {
             self.events.raise(event);
         }
         if !Arc::ptr_eq(&output.targets, &self.targets) && output.targets != self.targets {
-            self.answered.retain(|node, _| output.targets.get(node) == self.targets.get(node));
+            self.answered.retarget(&self.targets, &output.targets);
             self.probes.set_targets(BTreeMap::clone(&output.targets));
             self.targets = output.targets;
         }
