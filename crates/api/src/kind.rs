@@ -89,6 +89,19 @@ impl Kind {
         }
     }
 
+    /// The plural resource name.
+    #[must_use]
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::Node => "nodes",
+            Self::EgressIp => "egressips",
+            Self::EgressService => "egressservices",
+            Self::Service => "services",
+            Self::EndpointSlice => "endpointslices",
+            Self::CloudPrivateIpConfig => "cloudprivateipconfigs",
+        }
+    }
+
     fn short(self) -> Option<&'static str> {
         match self {
             Self::Node => Some("no"),

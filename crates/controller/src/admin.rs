@@ -7,7 +7,6 @@
 //!   GET /snapshot   what is known and decided, as JSON; the commands read it
 //! ```
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +19,6 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Listen;
 use crate::metrics::{self, Metrics};
 use crate::shared::Shared;
 
@@ -31,29 +29,6 @@ pub const STUCK: Duration = Duration::from_secs(30);
 const PATIENCE: Duration = Duration::from_secs(5);
 /// So long the requests that are under way may take when the process ends.
 const GRACE: Duration = Duration::from_secs(1);
-
-/// The admin port cannot be opened.
-#[derive(Debug, thiserror::Error)]
-#[error("failed to listen on {address} for the admin endpoints (--admin-address)")]
-pub struct BindError {
-    address: SocketAddr,
-    source: std::io::Error,
-}
-
-/// Opens the admin port.
-///
-/// # Errors
-/// Why the last of the addresses that stand for what is asked for could not be bound.
-pub async fn bind(listen: &Listen) -> Result<TcpListener, BindError> {
-    let mut failed = None;
-    for address in listen.candidates() {
-        match TcpListener::bind(address).await {
-            Ok(listener) => return Ok(listener),
-            Err(source) => failed = Some(BindError { address, source }),
-        }
-    }
-    Err(failed.expect("there is at least one candidate"))
-}
 
 /// Answers until `stop`, then lets the requests that are under way end.
 ///
@@ -145,6 +120,8 @@ mod tests {
     use axum::body::{Body, to_bytes};
     use axum::http::Request;
     use tower::ServiceExt;
+
+    use egret_daemon::{Listen, bind};
 
     use super::*;
     use crate::shared::Question;

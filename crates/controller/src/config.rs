@@ -1,6 +1,5 @@
 //! What the controller is told from outside: one struct, judged as a whole before anything is bound or asked.
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,8 +7,9 @@ use egret_brain::{CoolDown, MassSilence};
 use egret_core::Options;
 
 use crate::lease::Terms;
-use crate::log::LogOptions;
 use crate::probe::{ProbeOptions, Prober, TlsError};
+use egret_daemon::Listen;
+use egret_daemon::log::LogOptions;
 
 /// The TCP port of the admin endpoints unless told otherwise.
 pub const ADMIN_PORT: u16 = 9410;
@@ -65,34 +65,6 @@ impl LeaderElection {
     }
 }
 
-/// Where to listen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Listen {
-    /// One address, or all of the machine: both families where it has both.
-    pub address: Option<IpAddr>,
-    /// The port; 0 takes a free one.
-    pub port: u16,
-}
-
-impl Default for Listen {
-    fn default() -> Self {
-        Self { address: None, port: ADMIN_PORT }
-    }
-}
-
-impl Listen {
-    /// What to try to bind, in this order; the first that can be bound is enough. On Linux the unspecified IPv6 address
-    /// takes IPv4 too, but a kernel without IPv6 does not have it.
-    #[must_use]
-    pub fn candidates(&self) -> Vec<SocketAddr> {
-        let addresses = match self.address {
-            Some(address) => vec![address],
-            None => vec![std::net::Ipv6Addr::UNSPECIFIED.into(), std::net::Ipv4Addr::UNSPECIFIED.into()],
-        };
-        addresses.into_iter().map(|address| SocketAddr::new(address, self.port)).collect()
-    }
-}
-
 /// What is wrong with a [`Config`], in the words of the command line.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigFault {
@@ -144,7 +116,7 @@ pub enum ConfigFault {
         timeout: Duration,
     },
     /// What the probe's certificates lack.
-    #[error("--probe-ca, --probe-cert, --probe-key: {}", crate::chain(source))]
+    #[error("--probe-ca, --probe-cert, --probe-key: {}", egret_daemon::chain(source))]
     Certificates {
         /// Why.
         source: TlsError,
@@ -194,7 +166,7 @@ impl Config {
         let egret_brain::Config { options, mass_silence, cool_down, retrial, .. } = egret_brain::Config::default();
         Self {
             election: LeaderElection::new(namespace, identity),
-            admin: Listen::default(),
+            admin: Listen { address: None, port: ADMIN_PORT },
             probe: ProbeOptions::default(),
             options,
             writes_at_once: 32,
@@ -366,14 +338,6 @@ mod tests {
         let certificates = told.remove(8);
         assert_eq!(told, expected);
         assert!(certificates.starts_with("--probe-ca, --probe-cert, --probe-key: failed to read no/such/file: "));
-    }
-
-    #[test]
-    fn without_an_address_all_are_listened_on_in_both_families_or_in_one() {
-        let candidates: Vec<String> = Listen::default().candidates().iter().map(ToString::to_string).collect();
-        assert_eq!(candidates, ["[::]:9410", "0.0.0.0:9410"]);
-        let one = Listen { address: Some(std::net::Ipv4Addr::LOCALHOST.into()), port: 1 };
-        assert_eq!(one.candidates().len(), 1);
     }
 
     #[test]

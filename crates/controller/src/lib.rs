@@ -17,29 +17,18 @@
 
 pub mod admin;
 mod config;
-mod connect;
 mod events;
-mod jitter;
 pub mod lease;
-mod list;
-pub mod log;
 mod metrics;
 pub mod probe;
 mod run;
 mod shared;
-mod stored;
-pub mod watch;
+mod watching;
 pub mod write;
 
-pub use config::{ADMIN_PORT, Config, ConfigFault, ConfigFaults, LeaderElection, Listen};
-pub use connect::{ConnectError, client};
-pub use list::list;
+pub use config::{ADMIN_PORT, Config, ConfigFault, ConfigFaults, LeaderElection};
+pub use egret_daemon::{Listen, client, log};
 pub use metrics::Metrics;
 pub use run::{Part, RunError, Surroundings, run, watched};
 pub use shared::{Question, Questions, Shared};
-
-/// An error with its causes, as it is logged.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
-}
+pub use watching::watch;

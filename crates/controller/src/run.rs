@@ -25,11 +25,12 @@ pub use self::parts::Part;
 use self::parts::Parts;
 use crate::config::Config;
 use crate::events::{self, Events};
+use egret_daemon::watch as watches;
+
 use crate::lease::Candidate;
 use crate::metrics::Metrics;
 use crate::probe::Probes;
 use crate::shared::{Question, Questions, Shared};
-use crate::watch::{self as watches, Watch};
 use crate::write::{Order, Writer};
 
 /// The loop turns at least this often, so that one that stands still can be told from one that has nothing to do.
@@ -100,7 +101,7 @@ pub async fn run(
     let anew = Anew::new(client.clone(), brain.kinds());
     let mut parts = Parts::new(candidate);
     for kind in brain.kinds() {
-        let watch = Watch::new(client.clone(), kind, changes_in.clone(), Arc::clone(&metrics));
+        let watch = crate::watch(client.clone(), kind, changes_in.clone(), Arc::clone(&metrics));
         parts.add_watch(kind, watch.run());
     }
     parts.add(Part::Writer, writing.run(ordered, parts.stopping()));

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::lease::Standing;
 use crate::metrics::Metrics;
-use crate::stored::{Stored, resource};
+use egret_daemon::{Resource, Stored};
 
 /// As what the API server records who has written a field.
 pub const FIELD_MANAGER: &str = "egret-controller";
@@ -98,7 +98,7 @@ impl Writer {
         let attempt = async {
             let api = self.api(object);
             match send(&api, object, action).await {
-                Ok(stored) => Ok(stored.map(|stored| stored.into_value(object.kind))),
+                Ok(stored) => Ok(stored.map(|stored| stored.into_value(object.kind.into()))),
                 Err(error) => Err(with_current(&api, object, class::of(&error)).await),
             }
         };
@@ -106,7 +106,7 @@ impl Writer {
     }
 
     fn api(&self, object: &ObjectKey) -> Api<Stored> {
-        let (client, resource) = (self.client.clone(), resource(object.kind));
+        let (client, resource) = (self.client.clone(), Resource::from(object.kind).api());
         match &object.namespace {
             Some(namespace) => Api::namespaced_with(client, namespace, &resource),
             None => Api::all_with(client, &resource),
@@ -146,7 +146,7 @@ async fn with_current(api: &Api<Stored>, object: &ObjectKey, error: WriteError) 
         return error;
     }
     match api.get_opt(&object.name).await {
-        Ok(Some(current)) => WriteError::Conflict { current: Some(current.into_value(object.kind)) },
+        Ok(Some(current)) => WriteError::Conflict { current: Some(current.into_value(object.kind.into())) },
         Ok(None) => WriteError::Gone,
         // The watch brings it, later.
         Err(_) => WriteError::Conflict { current: None },

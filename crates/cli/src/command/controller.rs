@@ -43,7 +43,7 @@ async fn serve(args: &ControllerArgs, config: &Config) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     stop_on_signals(&stop)?;
     let connection = connection::find(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
-    let listener = admin::bind(&config.admin).await?;
+    let listener = egret_daemon::bind(&config.admin).await?;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         identity = config.election.identity,

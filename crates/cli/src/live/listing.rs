@@ -70,7 +70,7 @@ pub(super) fn causes(error: &(dyn Error + 'static)) -> String {
 
 /// Reads all kinds at once.
 pub(super) async fn read(client: &Client) -> Result<Listed, ListingError> {
-    let asked = Kind::ALL.map(|kind| async move { (kind, egret_controller::list(client, kind).await) });
+    let asked = Kind::ALL.map(|kind| async move { (kind, egret_daemon::list(client, kind.into()).await) });
     let (mut manifests, mut absent, mut failed) = (Manifests::default(), BTreeSet::new(), Vec::new());
     for (kind, answer) in join_all(asked).await {
         match answer {

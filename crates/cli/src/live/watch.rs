@@ -7,7 +7,7 @@ use std::time::Duration;
 use egret_api::{Inserted, Kind, Manifests, ObjectKey};
 use egret_brain::Input;
 use egret_controller::Metrics;
-use egret_controller::watch::{WAITING, Watch};
+use egret_daemon::watch::WAITING;
 use http::Request;
 use kube::Client;
 use tokio::signal::unix::{SignalKind, signal};
@@ -38,7 +38,8 @@ pub(crate) fn run(args: &StatusArgs, style: Style) -> anyhow::Result<()> {
         let (sender, changes) = mpsc::channel(WAITING);
         let mut watching = JoinSet::new();
         for kind in Kind::ALL {
-            watching.spawn(Watch::new(client.clone(), kind, sender.clone(), Arc::new(Metrics::new())).run());
+            watching
+                .spawn(egret_controller::watch(client.clone(), kind, sender.clone(), Arc::new(Metrics::new())).run());
         }
         Viewer { args, client, live, silence: None, screen: Screen::new(style) }.follow(changes).await
     })

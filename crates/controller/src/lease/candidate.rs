@@ -88,7 +88,7 @@ impl Candidate {
     /// Tries to lead, and to go on leading, until it is told to stop. The right still stands then: [`Candidate::release`]
     /// ends it.
     pub async fn run(&mut self, stop: &CancellationToken) {
-        let mut jitter = crate::jitter::Jitter::new();
+        let mut jitter = egret_daemon::Jitter::new();
         loop {
             let began = Instant::now();
             self.election.attempt();
@@ -193,7 +193,7 @@ impl Candidate {
     /// Once a row of failures: every two seconds the same line helps nobody.
     fn failed(&mut self, error: &LeaseError) {
         if !std::mem::replace(&mut self.failing, true) {
-            tracing::warn!(error = crate::chain(error), "the election is in trouble");
+            tracing::warn!(error = egret_daemon::chain(error), "the election is in trouble");
         }
         self.election.failed();
     }

@@ -73,7 +73,7 @@ pub(super) async fn attempt(address: IpAddr, port: u16, tls: Option<&Tls>, timeo
 }
 
 fn explain(address: IpAddr, error: &SessionError) {
-    tracing::debug!(%address, error = crate::chain(error), "health check failed");
+    tracing::debug!(%address, error = egret_daemon::chain(error), "health check failed");
 }
 
 impl Session {

@@ -136,7 +136,7 @@ impl Tls {
                     loaded.content = content;
                 }
                 Err(error) => {
-                    let error = crate::chain(&error);
+                    let error = egret_daemon::chain(&error);
                     tracing::warn!(error, "new probe certificates cannot be used, keeping the old ones");
                 }
             }

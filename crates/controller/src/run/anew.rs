@@ -118,7 +118,7 @@ async fn objects(client: &Client, kind: Kind) -> Option<Vec<Value>> {
             }
             Err(error) => {
                 absent = false;
-                tracing::warn!(kind = kind.as_str(), error = crate::chain(&error), "listing failed");
+                tracing::warn!(kind = kind.as_str(), error = egret_daemon::chain(&error), "listing failed");
                 tokio::time::sleep(pauses.next(Instant::now())).await;
             }
         }

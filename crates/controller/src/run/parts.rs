@@ -107,7 +107,7 @@ impl Parts {
         if let Ok(Ok(candidate)) = timeout(words, &mut self.candidate).await
             && let Err(error) = candidate.release().await
         {
-            tracing::warn!(error = crate::chain(&error), "failed to give the lease up");
+            tracing::warn!(error = egret_daemon::chain(&error), "failed to give the lease up");
         }
     }
 }

@@ -13,7 +13,7 @@ const OVERLOADED: Duration = Duration::from_secs(1);
 pub(crate) fn of(error: &kube::Error) -> WriteError {
     match error {
         kube::Error::Api(status) => of_status(status),
-        error => WriteError::Transient { message: crate::chain(error), retry_after: None },
+        error => WriteError::Transient { message: egret_daemon::chain(error), retry_after: None },
     }
 }
 

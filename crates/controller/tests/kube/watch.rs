@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use egret_api::Kind;
 use egret_brain::Input;
-use egret_controller::watch::{WAITING, Watch};
 use egret_controller::{Metrics, client};
+use egret_daemon::watch::WAITING;
 use egret_testkit::objects::{egress_ip, node};
 use egret_testkit::patience::{PATIENCE, eventually};
 use egret_testkit::server::hand::{create, delete, get, merge};
@@ -35,7 +35,7 @@ impl Watched {
     fn new(client: Client, kind: Kind) -> Self {
         let (sender, changes) = mpsc::channel(WAITING);
         let metrics = Arc::new(Metrics::new());
-        tokio::spawn(Watch::new(client, kind, sender, Arc::clone(&metrics)).run());
+        tokio::spawn(egret_controller::watch(client, kind, sender, Arc::clone(&metrics)).run());
         Self { changes, metrics, last: Value::Null }
     }
 

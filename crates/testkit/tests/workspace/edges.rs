@@ -11,9 +11,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("egret-brain", &["egret-core", "egret-api", "egret-placement"]),
     ("egret-hostmodel", &["egret-core"]),
     ("egret-hostnet", &["egret-core", "egret-hostmodel"]),
-    ("egret-controller", &["egret-core", "egret-api", "egret-placement", "egret-brain"]),
-    ("egret-testkit", &["egret-core", "egret-api", "egret-placement", "egret-brain", "egret-controller"]),
-    ("egret-cli", &["egret-core", "egret-api", "egret-placement", "egret-brain", "egret-controller"]),
+    ("egret-daemon", &["egret-api", "egret-core"]),
+    ("egret-controller", &["egret-core", "egret-api", "egret-placement", "egret-brain", "egret-daemon"]),
+    (
+        "egret-testkit",
+        &["egret-core", "egret-api", "egret-placement", "egret-brain", "egret-daemon", "egret-controller"],
+    ),
+    ("egret-cli", &["egret-core", "egret-api", "egret-placement", "egret-brain", "egret-daemon", "egret-controller"]),
 ];
 
 /// A dependency from one crate of the workspace on another.

@@ -75,7 +75,7 @@ impl Reading {
         let pace = &args.pace;
         let mut config = Config::new(&args.election.namespace, &identity(args.election.pod_name.as_deref()));
         self.election(args, &mut config.election);
-        config.admin = self.take("--admin-address", &args.admin_address, listen).unwrap_or_default();
+        config.admin = self.take("--admin-address", &args.admin_address, listen).unwrap_or(config.admin);
         config.probe = self.probe(args);
         config.options = self.options(args);
         if let Some(count) = self.number("--writes-at-once", &pace.writes_at_once) {

@@ -1,11 +1,10 @@
 //! What the API server stores, once: for those who look at a cluster and go.
 
-use egret_api::Kind;
 use kube::api::ListParams;
 use kube::{Api, Client};
 use serde_json::Value;
 
-use crate::stored::{Stored, resource};
+use crate::{Resource, Stored};
 
 /// So many objects a page, as kubectl asks for.
 const PAGE: u32 = 500;
@@ -17,8 +16,8 @@ const PAGE: u32 = 500;
 ///
 /// # Errors
 /// Why it cannot be read. What was read up to then is dropped: half a list would be taken for the whole.
-pub async fn list(client: &Client, kind: Kind) -> kube::Result<Option<Vec<Value>>> {
-    let api: Api<Stored> = Api::all_with(client.clone(), &resource(kind));
+pub async fn list(client: &Client, resource: Resource) -> kube::Result<Option<Vec<Value>>> {
+    let api: Api<Stored> = Api::all_with(client.clone(), &resource.api());
     let (mut objects, mut parameters) = (Vec::new(), ListParams::default().limit(PAGE));
     loop {
         let page = match api.list(&parameters).await {
@@ -33,7 +32,7 @@ pub async fn list(client: &Client, kind: Kind) -> kube::Result<Option<Vec<Value>
             }
             Err(error) => return Err(error),
         };
-        objects.extend(page.items.into_iter().map(|object| object.into_value(kind)));
+        objects.extend(page.items.into_iter().map(|object| object.into_value(resource)));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => parameters = parameters.continue_token(&token),
             None => return Ok(Some(objects)),

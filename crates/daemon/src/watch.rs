@@ -1,10 +1,9 @@
 //! What the API server stores, as it changes: one watch for each kind.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-use egret_api::Kind;
-use egret_brain::Input;
 use futures::StreamExt;
 use kube::runtime::watcher::{self, Config, Event, InitialListStrategy};
 use kube::{Api, Client};
@@ -12,9 +11,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::jitter::Jitter;
-use crate::metrics::Metrics;
-use crate::stored::{Stored, resource};
+use crate::{Jitter, Resource, Stored};
 
 /// How many changes may wait for the loop; then the connection has to, which the API server copes with.
 pub const WAITING: usize = 1024;
@@ -44,12 +41,40 @@ const RELIST: Duration = Duration::from_mins(1);
 /// After so many failures in a row that the API server itself gave, it gets a plain list instead of a streaming one.
 const STREAMING_FAILURES: u32 = 2;
 
-/// Watches one kind until its task is ended or nobody listens any more.
-pub struct Watch {
-    kind: Kind,
+/// What is watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The kind.
+    pub resource: Resource,
+    /// Whether a definition defines it: it may be not installed, which counts as an empty list, and it is listed anew from
+    /// time to time. Kubernetes' own kinds are always there, whatever an API server says.
+    pub defined: bool,
+    /// Only objects with such labels.
+    pub labels: Option<String>,
+    /// Only objects with such fields.
+    pub fields: Option<String>,
+}
+
+/// What a watch tells.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// These are all objects there are.
+    Listed(Vec<Value>),
+    /// An object is new or different.
+    Seen(Value),
+    /// An object is gone; this is how it was.
+    Gone(Value),
+}
+
+/// Watches one kind until its task is ended or nobody listens any more. `K` is what its owner calls the kind, `T` is what
+/// its owner makes of a change.
+pub struct Watch<K, T> {
+    kind: K,
+    target: Target,
     api: Api<Stored>,
-    changes: mpsc::Sender<Input>,
-    metrics: Arc<Metrics>,
+    changes: mpsc::Sender<T>,
+    tell: fn(K, Change) -> T,
+    failures: Arc<dyn Fn(K) + Send + Sync>,
     streaming: Streaming,
     pauses: Pauses,
     /// What has been listed since the last list began.
@@ -76,15 +101,22 @@ enum Absent {
     Said,
 }
 
-impl Watch {
-    /// Watches with the client's rights, and says what changes.
+impl<K: Copy + Display + Send + Sync, T: Send> Watch<K, T> {
+    /// Watches with the client's rights, and says what changes; `failures` hears of each failure.
     #[must_use]
-    pub fn new(client: Client, kind: Kind, changes: mpsc::Sender<Input>, metrics: Arc<Metrics>) -> Self {
+    pub fn new(
+        client: Client,
+        (kind, target): (K, Target),
+        (changes, tell): (mpsc::Sender<T>, fn(K, Change) -> T),
+        failures: Arc<dyn Fn(K) + Send + Sync>,
+    ) -> Self {
         Self {
             kind,
-            api: Api::all_with(client, &resource(kind)),
+            api: Api::all_with(client, &target.resource.api()),
+            target,
             changes,
-            metrics,
+            tell,
+            failures,
             streaming: Streaming::default(),
             pauses: Pauses::new(),
             listing: Vec::new(),
@@ -101,7 +133,7 @@ impl Watch {
 
     /// One watcher, until it has to be replaced by another one.
     async fn watch(&mut self) -> Result<(), Deaf> {
-        let config = self.streaming.config();
+        let config = self.config();
         let mut events = std::pin::pin!(watcher::watcher(self.api.clone(), config.clone()));
         self.relist = None;
         loop {
@@ -118,21 +150,21 @@ impl Watch {
                 }
                 Err(error) => error,
             };
-            self.metrics.watch_failed(self.kind);
-            if is_absent(self.kind, &error) {
+            (self.failures)(self.kind);
+            if is_absent(&self.target, &error) {
                 self.absent().await?;
                 // What comes back is another kind of the same name: what was known of the old one is worth nothing.
                 return Ok(());
             }
             self.failed(&error).await;
-            if self.streaming.config() != config {
+            if self.config() != config {
                 return Ok(());
             }
         }
     }
 
     async fn take(&mut self, event: Event<Stored>) -> Result<(), Deaf> {
-        let kind = self.kind;
+        let (kind, resource) = (self.kind, self.target.resource);
         match event {
             Event::Init => {
                 self.relist = None;
@@ -140,22 +172,22 @@ impl Watch {
                 return Ok(());
             }
             Event::InitApply(object) => {
-                self.listing.push(object.into_value(kind));
+                self.listing.push(object.into_value(resource));
                 return Ok(());
             }
             Event::InitDone => {
                 let objects = std::mem::take(&mut self.listing);
-                tracing::debug!(kind = kind.as_str(), objects = objects.len(), "listed");
-                self.send(Input::Listed { kind, objects }).await?;
-                self.relist = is_defined(kind).then(|| Instant::now() + self.pauses.jitter.stretch(RELIST, 0.2));
+                tracing::debug!(%kind, objects = objects.len(), "listed");
+                self.send(Change::Listed(objects)).await?;
+                self.relist = self.target.defined.then(|| Instant::now() + self.pauses.jitter.stretch(RELIST, 0.2));
             }
-            Event::Apply(object) => self.send(Input::Seen { kind, object: object.into_value(kind) }).await?,
-            Event::Delete(object) => self.send(Input::Gone { kind, object: object.into_value(kind) }).await?,
+            Event::Apply(object) => self.send(Change::Seen(object.into_value(resource))).await?,
+            Event::Delete(object) => self.send(Change::Gone(object.into_value(resource))).await?,
         }
         self.absent = Absent::No;
         self.streaming.worked();
         if std::mem::take(&mut self.failing) {
-            tracing::info!(kind = kind.as_str(), "watched again");
+            tracing::info!(%kind, "watched again");
         }
         Ok(())
     }
@@ -169,10 +201,10 @@ impl Watch {
             Absent::Suspected => {
                 self.absent = Absent::Said;
                 tracing::info!(
-                    kind = self.kind.as_str(),
+                    kind = %self.kind,
                     "this kind is not installed; looking for it from time to time"
                 );
-                self.send(Input::Listed { kind: self.kind, objects: Vec::new() }).await?;
+                self.send(Change::Listed(Vec::new())).await?;
             }
             Absent::Said => tokio::time::sleep(self.pauses.jitter.stretch(ABSENT_PAUSE, 0.5)).await,
         }
@@ -186,15 +218,20 @@ impl Watch {
         self.streaming.failed(error);
         // A connection that ends, or a history that is too short, is daily life.
         if is_remarkable(error) && !std::mem::replace(&mut self.failing, true) {
-            tracing::warn!(kind = self.kind.as_str(), error = crate::chain(error), "watching failed, trying again");
+            tracing::warn!(kind = %self.kind, error = crate::chain(error), "watching failed, trying again");
         } else {
-            tracing::debug!(kind = self.kind.as_str(), error = crate::chain(error), "watching failed");
+            tracing::debug!(kind = %self.kind, error = crate::chain(error), "watching failed");
         }
         tokio::time::sleep(self.pauses.next(Instant::now())).await;
     }
 
-    async fn send(&self, input: Input) -> Result<(), Deaf> {
-        self.changes.send(input).await.map_err(|_| Deaf)
+    async fn send(&self, change: Change) -> Result<(), Deaf> {
+        self.changes.send((self.tell)(self.kind, change)).await.map_err(|_| Deaf)
+    }
+
+    fn config(&self) -> Config {
+        let (label_selector, field_selector) = (self.target.labels.clone(), self.target.fields.clone());
+        Config { label_selector, field_selector, ..self.streaming.config() }
     }
 }
 
@@ -256,13 +293,9 @@ fn status(error: &watcher::Error) -> Option<&kube::core::Status> {
     }
 }
 
-fn is_defined(kind: Kind) -> bool {
-    matches!(kind, Kind::EgressIp | Kind::EgressService | Kind::CloudPrivateIpConfig)
-}
-
 /// Kubernetes' own kinds are always there, whatever an API server says.
-fn is_absent(kind: Kind, error: &watcher::Error) -> bool {
-    is_defined(kind) && status(error).is_some_and(|status| status.code == 404)
+fn is_absent(target: &Target, error: &watcher::Error) -> bool {
+    target.defined && status(error).is_some_and(|status| status.code == 404)
 }
 
 fn is_remarkable(error: &watcher::Error) -> bool {
@@ -307,10 +340,11 @@ mod tests {
 
     #[test]
     fn nodes_are_never_believed_to_be_not_installed() {
-        assert!(is_absent(Kind::EgressIp, &api_error(404)));
-        assert!(!is_absent(Kind::EgressIp, &api_error(403)));
-        for kind in [Kind::Node, Kind::Service, Kind::EndpointSlice] {
-            assert!(!is_absent(kind, &api_error(404)), "{kind}");
-        }
+        let target =
+            |kind: egret_api::Kind, defined| Target { resource: kind.into(), defined, labels: None, fields: None };
+        let defined = target(egret_api::Kind::EgressIp, true);
+        assert!(is_absent(&defined, &api_error(404)));
+        assert!(!is_absent(&defined, &api_error(403)));
+        assert!(!is_absent(&target(egret_api::Kind::Node, false), &api_error(404)));
     }
 }

@@ -5,18 +5,26 @@ use std::time::Duration;
 
 /// A stream of factors. No secret depends on it.
 #[derive(Debug)]
-pub(crate) struct Jitter {
+pub struct Jitter {
     state: RandomState,
     drawn: u64,
 }
 
+impl Default for Jitter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Jitter {
-    pub(crate) fn new() -> Self {
+    /// A new stream.
+    #[must_use]
+    pub fn new() -> Self {
         Self { state: RandomState::new(), drawn: 0 }
     }
 
     /// A wait between `base` and `base * (1 + most)`.
-    pub(crate) fn stretch(&mut self, base: Duration, most: f64) -> Duration {
+    pub fn stretch(&mut self, base: Duration, most: f64) -> Duration {
         self.drawn += 1;
         // 32 bits are exact in an f64.
         let drawn = u32::try_from(self.state.hash_one(self.drawn) >> 32).unwrap_or_default();

@@ -7,27 +7,21 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use egret_api::Kind;
 use kube::Resource;
 use kube::api::ObjectMeta;
-use kube::core::{ApiResource, DynamicResourceScope, GroupVersionKind};
+use kube::core::{ApiResource, DynamicResourceScope};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
+use crate::Resource as Served;
+
 /// The prefixes of the annotations of a Node that mean something.
 const NODE_ANNOTATIONS: [&str; 2] = ["k8s.ovn.org/", "cloud.network.openshift.io/"];
 
-/// Where a kind is served.
-pub(crate) fn resource(kind: Kind) -> ApiResource {
-    let (group, version) = kind.api_version().split_once('/').unwrap_or(("", kind.api_version()));
-    let plural = format!("{}s", kind.as_str());
-    ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind.name()), &plural)
-}
-
 /// An object of any kind.
 #[derive(Clone, Debug)]
-pub(crate) struct Stored {
+pub struct Stored {
     value: Value,
     /// What kube reads: where the watch goes on.
     meta: ObjectMeta,
@@ -35,15 +29,16 @@ pub(crate) struct Stored {
 
 impl Stored {
     /// The object, complete with what the API server leaves out within lists.
-    pub(crate) fn into_value(self, kind: Kind) -> Value {
+    #[must_use]
+    pub fn into_value(self, resource: Served) -> Value {
         let mut value = self.value;
-        if kind == Kind::Node
+        if resource.kind == "Node"
             && let Some(annotations) = value.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut)
         {
             annotations.retain(|key, _| NODE_ANNOTATIONS.iter().any(|prefix| key.starts_with(prefix)));
         }
-        value["apiVersion"] = json!(kind.api_version());
-        value["kind"] = json!(kind.name());
+        value["apiVersion"] = json!(resource.api_version);
+        value["kind"] = json!(resource.kind);
         value
     }
 
@@ -129,20 +124,39 @@ static OBJECT: Keep = Keep::But(&[
             "annotations",
         ]),
     ),
-    // Service
-    ("spec", Keep::But(&[("ports", Keep::None), ("selector", Keep::None), ("taints", Keep::None)])),
-    // Node
+    (
+        "spec",
+        Keep::But(&[
+            // Service
+            ("selector", Keep::None),
+            // Node
+            ("taints", Keep::None),
+            // Pod
+            ("affinity", Keep::None),
+            ("containers", Keep::None),
+            ("ephemeralContainers", Keep::None),
+            ("imagePullSecrets", Keep::None),
+            ("initContainers", Keep::None),
+            ("resources", Keep::None),
+            ("securityContext", Keep::None),
+            ("tolerations", Keep::None),
+            ("topologySpreadConstraints", Keep::None),
+            ("volumes", Keep::None),
+        ]),
+    ),
+    // Node, and Pod
     (
         "status",
         Keep::But(&[
-            ("addresses", Keep::None),
             ("allocatable", Keep::None),
             ("capacity", Keep::None),
             ("conditions", Keep::But(&[("lastHeartbeatTime", Keep::None)])),
             ("config", Keep::None),
+            ("containerStatuses", Keep::None),
             ("daemonEndpoints", Keep::None),
             ("features", Keep::None),
             ("images", Keep::None),
+            ("initContainerStatuses", Keep::None),
             ("nodeInfo", Keep::None),
             ("runtimeHandlers", Keep::None),
             ("volumesAttached", Keep::None),
@@ -237,10 +251,12 @@ impl<'de> Visitor<'de> for Cutting {
 
 #[cfg(test)]
 mod tests {
+    use egret_api::Kind;
+
     use super::*;
 
     fn read(kind: Kind, value: &Value) -> Value {
-        serde_json::from_str::<Stored>(&value.to_string()).unwrap().into_value(kind)
+        serde_json::from_str::<Stored>(&value.to_string()).unwrap().into_value(kind.into())
     }
 
     #[test]
@@ -318,7 +334,7 @@ mod tests {
 
     #[test]
     fn every_kind_is_served_under_its_group_and_plural() {
-        let paths = Kind::ALL.map(|kind| Stored::url_path(&resource(kind), None));
+        let paths = Kind::ALL.map(|kind| Stored::url_path(&Served::from(kind).api(), None));
         let expected = [
             "/api/v1/nodes",
             "/apis/k8s.ovn.org/v1/egressips",
