@@ -183,11 +183,11 @@ fn change(from: &Elements, to: &Elements, steps: &mut Vec<Step>) {
     }
 }
 
-/// The elements of `these` that are not the same in `those`.
-fn without(these: &Elements, those: &Elements) -> Elements {
+/// The elements of `these` that are not the same in `present`.
+fn without(these: &Elements, present: &Elements) -> Elements {
     let mut left = Elements::new();
     for (set, elements) in these {
-        let others = those.get(set);
+        let others = present.get(set);
         let differ = |key: &Key, element: &Element| others.and_then(|others| others.get(key)) != Some(element);
         let elements: BTreeMap<Key, Element> = elements
             .iter()

@@ -186,7 +186,9 @@ impl<'a> Work<'a> {
         if self.policy.datapath == Datapath::Ovn && service.local_policy {
             let sources = self.policy.local_policy_sources.iter().filter(|ip| families.contains(&family_of(**ip)));
             for (source, port) in sources.flat_map(|ip| service.ports.iter().map(move |port| (*ip, port.node_port))) {
-                port.into_iter().for_each(|port| self.lookup(source, network, Some(port)));
+                if port.is_some() {
+                    self.lookup(source, network, port);
+                }
             }
         }
         let Some(way) = way else { return self.report(owner, Finding::TooManyNetworks) };
@@ -347,11 +349,11 @@ impl<'a> Work<'a> {
         for family in [Family::V4, Family::V6] {
             let has = |role: Role| self.elements.contains_key(&role.family(family));
             // The rule of a ClusterIP alone, too: without the jump it would catch what is nobody's business.
-            let ruled =
+            let asked =
                 self.state.rules.iter().any(|rule| {
                     rule.v6 == (family == Family::V6) && (priority - 2..=priority).contains(&rule.priority)
                 });
-            let services = ruled || has(Role::ServiceSource) || has(Role::Reply);
+            let services = asked || has(Role::ServiceSource) || has(Role::Reply);
             let addresses = has(Role::AddressSource);
             let rule = |priority, action| Rule::new(family, priority, action);
             let mut rules = Vec::new();
