@@ -30,7 +30,7 @@ const FORGIVEN: Duration = Duration::from_mins(1);
 const ABSENT_PAUSE: Duration = Duration::from_secs(2);
 /// A kind counts as not installed only if it is so twice, this far apart: an API server that is about to be up, or to
 /// go, may say it once, and an empty list takes things down.
-pub(crate) const ABSENT_AGAIN: Duration = Duration::from_millis(500);
+pub const ABSENT_AGAIN: Duration = Duration::from_millis(500);
 
 /// How often the kinds that a definition defines are listed anew. A watch that began before the definition was upgraded goes
 /// on for a while (a second and more; 1.36, seen) without what the old one did not know, and nobody tells later what it
@@ -261,18 +261,27 @@ impl Streaming {
 }
 
 /// The pauses after failures.
-pub(crate) struct Pauses {
+pub struct Pauses {
     next: Duration,
     failed_at: Option<Instant>,
     jitter: Jitter,
 }
 
+impl Default for Pauses {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Pauses {
-    pub(crate) fn new() -> Self {
+    /// The first is the shortest.
+    #[must_use]
+    pub fn new() -> Self {
         Self { next: FIRST_PAUSE, failed_at: None, jitter: Jitter::new() }
     }
 
-    pub(crate) fn next(&mut self, now: Instant) -> Duration {
+    /// How long to wait after a failure at `now`.
+    pub fn next(&mut self, now: Instant) -> Duration {
         if self.failed_at.is_none_or(|at| now.duration_since(at) > FORGIVEN) {
             self.next = FIRST_PAUSE;
         }

@@ -19,7 +19,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::watch::{ABSENT_AGAIN, Pauses};
+use egret_daemon::watch::{ABSENT_AGAIN, Pauses};
 
 /// Lists, once a term.
 pub(super) struct Anew {
@@ -109,7 +109,7 @@ async fn list(client: Client, kinds: Vec<Kind>) -> Vec<Input> {
 async fn objects(client: &Client, kind: Kind) -> Option<Vec<Value>> {
     let (mut pauses, mut absent) = (Pauses::new(), false);
     loop {
-        match crate::list::list(client, kind).await {
+        match egret_daemon::list(client, kind.into()).await {
             Ok(Some(objects)) => return Some(objects),
             Ok(None) if absent => return None,
             Ok(None) => {
