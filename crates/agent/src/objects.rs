@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::net::IpAddr;
 
+use egret_api::annotation::secondary_host_egress_ips;
 use egret_api::{egress_ip, egress_service, endpoint_slice, node, pod, service};
-use egret_core::{EgressIp, EgressService, Endpoint, Node, Platform, ServiceKey};
+use egret_core::{EgressIp, EgressService, Endpoint, Node, NodeName, Platform, ServiceKey};
 use ipnet::IpNet;
 use serde_json::Value;
 
@@ -83,6 +85,8 @@ pub struct Objects {
 pub(crate) struct NodeFacts {
     pub(crate) node: Node,
     pub(crate) addresses: Vec<egret_core::Address>,
+    /// What its annotation `secondary-host-egress-ips` says.
+    pub(crate) said: BTreeSet<IpAddr>,
 }
 
 /// An EgressIP, with the pods that it is about.
@@ -178,6 +182,11 @@ impl Objects {
         }
     }
 
+    /// The egress addresses that a node says it has on its secondary networks.
+    pub(crate) fn said_addresses(&self, node: &NodeName) -> BTreeSet<IpAddr> {
+        self.nodes.get(node.as_str()).map(|facts| facts.said.clone()).unwrap_or_default()
+    }
+
     /// The names of the Services whose EndpointSlices matter.
     #[must_use]
     pub fn selected_services(&self) -> BTreeSet<String> {
@@ -203,5 +212,7 @@ fn node_facts(value: &Value) -> Option<NodeFacts> {
     let mut addresses = node::addresses(value);
     addresses.extend(&node.host_addresses);
     addresses.extend(&node.primary_addresses);
-    Some(NodeFacts { node, addresses })
+    let text = value.pointer("/metadata/annotations").and_then(|all| all.get(secondary_host_egress_ips::KEY)?.as_str());
+    let said = text.and_then(|text| secondary_host_egress_ips::decode(text).ok()).unwrap_or_default();
+    Some(NodeFacts { node, addresses, said: said.into_iter().map(egret_core::Address::ip).collect() })
 }

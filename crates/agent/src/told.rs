@@ -24,14 +24,37 @@ pub struct Options {
     pub local_policy_sources: BTreeSet<IpAddr>,
 }
 
+impl Options {
+    /// The defaults for a node.
+    #[must_use]
+    pub fn new(node: &str) -> Self {
+        // OVN-Kubernetes' masquerade addresses: the network's third in both of its plans.
+        let third =
+            ["169.254.169.3", "169.254.0.3", "fd69::3"].map(|ip| ip.parse().expect("written here as an address"));
+        Self {
+            node: node.into(),
+            settings: Settings::default(),
+            datapath: None,
+            cluster: BTreeSet::new(),
+            local_policy_sources: third.into(),
+        }
+    }
+}
+
+/// Who brings packets to this node.
+#[must_use]
+pub fn datapath(objects: &Objects, node: &NodeName, told: Option<Datapath>) -> Datapath {
+    let mode = || objects.nodes.get(node.as_str()).and_then(|this| this.node.gateway_mode);
+    told.unwrap_or_else(|| match mode() {
+        Some(GatewayMode::Local | GatewayMode::Shared) => Datapath::Ovn,
+        Some(GatewayMode::Disabled) | None => Datapath::Direct,
+    })
+}
+
 /// The policy of this node.
 #[must_use]
 pub fn policy(objects: &Objects, options: &Options, others: Others, contested: &BTreeSet<IpAddr>) -> Policy {
-    let this = objects.nodes.get(options.node.as_str());
-    let datapath = options.datapath.unwrap_or_else(|| match this.and_then(|this| this.node.gateway_mode) {
-        Some(GatewayMode::Local | GatewayMode::Shared) => Datapath::Ovn,
-        Some(GatewayMode::Disabled) | None => Datapath::Direct,
-    });
+    let datapath = datapath(objects, &options.node, options.datapath);
     let addresses: BTreeSet<IpAddr> =
         objects.nodes.values().flat_map(|facts| &facts.addresses).map(|address| address.ip()).collect();
     let pods = objects.nodes.values().flat_map(|facts| &facts.node.pod_subnets).copied();

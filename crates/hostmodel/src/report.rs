@@ -86,6 +86,40 @@ impl Finding {
         Self::NoRoute { network: network.to_owned(), family: family.to_string() }
     }
 
+    /// The names of all findings.
+    pub const NAMES: [&'static str; 11] = [
+        "active",
+        "left-to-ovn",
+        "no-load-balancer",
+        "no-load-balancer-address",
+        "elsewhere",
+        "network",
+        "no-route",
+        "too-many-networks",
+        "standby",
+        "no-link",
+        "contested",
+    ];
+
+    /// Its name, as it is serialised.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        let [active, left, balancer, address, elsewhere, network, route, many, standby, link, contested] = Self::NAMES;
+        match self {
+            Self::Active { .. } => active,
+            Self::LeftToOvn => left,
+            Self::NoLoadBalancer => balancer,
+            Self::NoLoadBalancerAddress { .. } => address,
+            Self::Elsewhere { .. } => elsewhere,
+            Self::Network { .. } => network,
+            Self::NoRoute { .. } => route,
+            Self::TooManyNetworks => many,
+            Self::Standby { .. } => standby,
+            Self::NoLink { .. } => link,
+            Self::Contested { .. } => contested,
+        }
+    }
+
     /// Whether it is as it should be.
     #[must_use]
     pub fn is_fine(&self) -> bool {

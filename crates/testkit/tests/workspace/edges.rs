@@ -17,7 +17,20 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "egret-testkit",
         &["egret-core", "egret-api", "egret-placement", "egret-brain", "egret-daemon", "egret-controller"],
     ),
-    ("egret-cli", &["egret-core", "egret-api", "egret-placement", "egret-brain", "egret-daemon", "egret-controller"]),
+    (
+        "egret-cli",
+        &[
+            "egret-core",
+            "egret-api",
+            "egret-placement",
+            "egret-brain",
+            "egret-daemon",
+            "egret-controller",
+            "egret-hostmodel",
+            "egret-hostnet",
+            "egret-agent",
+        ],
+    ),
 ];
 
 /// A dependency from one crate of the workspace on another.

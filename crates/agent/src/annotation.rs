@@ -1,0 +1,101 @@
+//! What the node says of itself: the egress addresses on its secondary networks.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use egret_api::annotation::secondary_host_egress_ips;
+use egret_core::{Address, NodeName};
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use serde_json::json;
+
+/// So long a request may take: while it does nothing else is done on the node.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// So often it is tried when somebody else writes the annotation at the same time.
+const TRIES: u32 = 5;
+
+/// Why the annotation is not written.
+#[derive(Debug, thiserror::Error)]
+pub enum AnnotationError {
+    /// The API server refuses.
+    #[error("failed to write the annotation {} of the node", secondary_host_egress_ips::KEY)]
+    Refused(#[source] Box<kube::Error>),
+    /// The API server does not answer.
+    #[error("the API server does not answer to the annotation {} within {PATIENCE:?}", secondary_host_egress_ips::KEY)]
+    Silent,
+    /// Somebody else writes it all the time.
+    #[error("the annotation {} changes all the time", secondary_host_egress_ips::KEY)]
+    Contended,
+}
+
+/// The annotation of one node, and what is known to stand in it.
+#[derive(Debug)]
+pub(crate) struct Annotation {
+    api: Api<Node>,
+    node: NodeName,
+    written: Option<BTreeSet<IpAddr>>,
+}
+
+impl Annotation {
+    pub(crate) fn new(client: Client, node: NodeName) -> Self {
+        Self { api: Api::all(client), node, written: None }
+    }
+
+    /// Makes it say `addresses`. `stored` is what the node was last seen to say.
+    pub(crate) async fn say(
+        &mut self,
+        addresses: &BTreeSet<IpAddr>,
+        stored: &BTreeSet<IpAddr>,
+    ) -> Result<(), AnnotationError> {
+        if self.written.as_ref().unwrap_or(stored) == addresses && stored == addresses {
+            return Ok(());
+        }
+        self.written = None;
+        for _ in 0..TRIES {
+            let done = tokio::time::timeout(PATIENCE, self.write(addresses)).await;
+            if done.map_err(|_| AnnotationError::Silent)?? {
+                self.written = Some(addresses.clone());
+                return Ok(());
+            }
+        }
+        Err(AnnotationError::Contended)
+    }
+
+    /// One try: what is there is read, and replaced only if it is still that.
+    async fn write(&self, addresses: &BTreeSet<IpAddr>) -> Result<bool, AnnotationError> {
+        let refused = |error| AnnotationError::Refused(Box::new(error));
+        let node = self.api.get_metadata(self.node.as_str()).await.map_err(refused)?;
+        let present = node.metadata.annotations.as_ref().and_then(|all| all.get(secondary_host_egress_ips::KEY));
+        let list: Vec<Address> = addresses.iter().map(|ip| Address::from(*ip)).collect();
+        let text = secondary_host_egress_ips::encode(&list);
+        let path = format!("/metadata/annotations/{}", secondary_host_egress_ips::KEY.replace('/', "~1"));
+        let operations = match present {
+            Some(present) if *present == text => return Ok(true),
+            None if addresses.is_empty() => return Ok(true),
+            Some(present) => json!([
+                {"op": "test", "path": path, "value": present},
+                {"op": "replace", "path": path, "value": text},
+            ]),
+            None => {
+                let version =
+                    json!({"op": "test", "path": "/metadata/resourceVersion", "value": node.metadata.resource_version});
+                match node.metadata.annotations {
+                    Some(_) => json!([version, {"op": "add", "path": path, "value": text}]),
+                    None => {
+                        let map = json!({secondary_host_egress_ips::KEY: text});
+                        json!([version, {"op": "add", "path": "/metadata/annotations", "value": map}])
+                    }
+                }
+            }
+        };
+        let patch: json_patch::Patch = serde_json::from_value(operations).expect("a patch");
+        match self.api.patch_status(self.node.as_str(), &PatchParams::default(), &Patch::Json::<()>(patch)).await {
+            Ok(_) => Ok(true),
+            // A failed test is 422, a lost race 409.
+            Err(kube::Error::Api(status)) if matches!(status.code, 409 | 422) => Ok(false),
+            Err(error) => Err(refused(error)),
+        }
+    }
+}

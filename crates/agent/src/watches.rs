@@ -1,0 +1,102 @@
+//! The watches that a node needs now.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use egret_core::NodeName;
+use egret_daemon::Resource;
+use egret_daemon::watch::{Change, Target, WAITING, Watch};
+use egret_hostmodel::Datapath;
+use kube::Client;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::{Kind, Metrics, Objects, told};
+
+/// Above so many Services a selector of their EndpointSlices would make too long a request; then all are watched.
+const NAMED_SERVICES: usize = 100;
+
+/// A change, and of which watch: one that has been replaced may still have told something.
+pub(crate) type Told = (Kind, Change);
+
+/// The watches that run.
+pub(crate) struct Watches {
+    client: Client,
+    metrics: Arc<Metrics>,
+    told: mpsc::Sender<Told>,
+    running: BTreeMap<Kind, (Target, JoinSet<()>)>,
+}
+
+impl Watches {
+    /// None yet.
+    pub(crate) fn new(client: Client, metrics: Arc<Metrics>) -> (Self, mpsc::Receiver<Told>) {
+        let (told, changes) = mpsc::channel(WAITING);
+        (Self { client, metrics, told, running: BTreeMap::new() }, changes)
+    }
+
+    /// Watches what `objects` say must be watched, and nothing else. Returns whether all of it has been listed once.
+    pub(crate) fn follow(&mut self, objects: &mut Objects, node: &NodeName, datapath: Option<Datapath>) -> bool {
+        for kind in Kind::ALL {
+            match target(kind, objects, node, datapath) {
+                Some(target) => self.run(kind, target),
+                None => {
+                    if self.running.remove(&kind).is_some() {
+                        objects.forget(kind);
+                    }
+                }
+            }
+        }
+        self.running.keys().all(|kind| objects.is_listed(*kind))
+    }
+
+    fn run(&mut self, kind: Kind, target: Target) {
+        if self.running.get(&kind).is_some_and(|(running, _)| *running == target) {
+            return;
+        }
+        // What the old one told stays until the new one has listed.
+        let metrics = Arc::clone(&self.metrics);
+        let watch = Watch::new(
+            self.client.clone(),
+            (kind, target.clone()),
+            (self.told.clone(), |kind, change| (kind, change)),
+            Arc::new(move |kind| metrics.watch_failed(kind)),
+        );
+        let mut task = JoinSet::new();
+        task.spawn(watch.run());
+        self.running.insert(kind, (target, task));
+    }
+}
+
+/// What is watched of a kind now.
+fn target(kind: Kind, objects: &Objects, node: &NodeName, datapath: Option<Datapath>) -> Option<Target> {
+    let (api_version, name, plural) = kind.resource();
+    let resource = Resource { api_version, kind: name, plural };
+    let defined = matches!(kind, Kind::EgressIp | Kind::EgressService | Kind::ServiceCidr);
+    let mut target = Target { resource, defined, labels: None, fields: None };
+    match kind {
+        Kind::Node | Kind::EgressIp | Kind::EgressService | Kind::ServiceCidr => {}
+        Kind::Service => {
+            (!objects.egress_services.is_empty()).then_some(())?;
+        }
+        Kind::EndpointSlice => target.labels = Some(slices_of(objects)?),
+        Kind::Namespace | Kind::Pod => {
+            told::needs_pods(objects, node).then_some(())?;
+            if kind == Kind::Pod && told::datapath(objects, node, datapath) == Datapath::Direct {
+                target.fields = Some(format!("spec.nodeName={node}"));
+            }
+        }
+    }
+    Some(target)
+}
+
+/// The selector of the EndpointSlices that matter.
+fn slices_of(objects: &Objects) -> Option<String> {
+    const SERVICE: &str = "kubernetes.io/service-name";
+    let names = objects.selected_services();
+    (!names.is_empty()).then_some(())?;
+    if names.len() > NAMED_SERVICES {
+        return Some(SERVICE.to_owned());
+    }
+    let names: Vec<String> = names.into_iter().collect();
+    Some(format!("{SERVICE} in ({})", names.join(",")))
+}
