@@ -13,6 +13,7 @@ use std::time::Duration;
 use egret_api::Kind;
 use egret_brain::{Answer, Brain, Input, Now};
 use egret_core::{NodeName, Timestamp};
+use egret_daemon::watch as watches;
 use kube::Client;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -25,8 +26,6 @@ pub use self::parts::Part;
 use self::parts::Parts;
 use crate::config::Config;
 use crate::events::{self, Events};
-use egret_daemon::watch as watches;
-
 use crate::lease::Candidate;
 use crate::metrics::Metrics;
 use crate::probe::Probes;
