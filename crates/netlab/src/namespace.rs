@@ -1,0 +1,185 @@
+//! A network namespace, and how to be inside.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::panic;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use nix::ifaddrs::getifaddrs;
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::net::if_::InterfaceFlags;
+use nix::sched::{CloneFlags, setns, unshare};
+
+use crate::error::LabError;
+use crate::until::until;
+
+/// Where `ip netns` looks for names.
+pub(crate) const NAMES: &str = "/run/netns";
+
+/// Links are up at once, unless the kernel is busy with the end of another lab.
+const SETTLED: Duration = Duration::from_secs(10);
+
+/// A network namespace that lives as long as this, its sockets and its processes do.
+#[derive(Debug)]
+pub(crate) struct Namespace {
+    name: String,
+    file: File,
+}
+
+impl Namespace {
+    /// A new one, which `ip -n NAME` and `ip netns exec NAME` know too.
+    pub(crate) fn new(name: &str) -> Result<Self, LabError> {
+        let file = on_a_thread(|| {
+            unshare(CloneFlags::CLONE_NEWNET)?;
+            File::open("/proc/thread-self/ns/net")
+        });
+        let named = |file: File| {
+            let target = target(name);
+            File::create(&target)?;
+            let source = format!("/proc/self/fd/{}", file.as_raw_fd());
+            mount(Some(source.as_str()), &target, None::<&str>, MsFlags::MS_BIND, None::<&str>)?;
+            Ok(file)
+        };
+        let file = file.and_then(named).map_err(|source| LabError::Namespace { name: name.to_owned(), source })?;
+        Ok(Self { name: name.to_owned(), file })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Moves the calling thread, which must be one that nobody else uses, into the namespace.
+    pub(crate) fn enter(&self) -> io::Result<()> {
+        setns(&self.file, CloneFlags::CLONE_NEWNET)?;
+        Ok(())
+    }
+
+    /// Does something on a thread that is inside. A socket that is opened there stays there, whoever uses it.
+    pub(crate) fn inside<R: Send>(&self, body: impl FnOnce() -> R + Send) -> R {
+        on_a_thread(|| {
+            self.enter().expect("a namespace that is open can be entered by who made it");
+            body()
+        })
+    }
+
+    /// Lines for `ip -batch`. It finds out of which family an address is, but for those of rules: lines that need it
+    /// begin with `-6`, and come after the others.
+    pub(crate) fn ip(&self, lines: &[String]) -> Result<(), LabError> {
+        let text = |lines: &[&str]| lines.iter().flat_map(|line| [*line, "\n"]).collect::<String>();
+        let v6: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("-6 ")).collect();
+        let other: Vec<&str> = lines.iter().map(String::as_str).filter(|line| !line.starts_with("-6 ")).collect();
+        if !other.is_empty() {
+            self.tell(&["ip", "-batch", "-"], &text(&other))?;
+        }
+        if !v6.is_empty() {
+            self.tell(&["ip", "-6", "-batch", "-"], &text(&v6))?;
+        }
+        Ok(())
+    }
+
+    /// Changes the ruleset in one transaction.
+    pub(crate) fn nft(&self, text: &str) -> Result<(), LabError> {
+        self.tell(&["nft", "-f", "-"], text).map(drop)
+    }
+
+    /// What a program that must succeed says on its standard output.
+    pub(crate) fn tell(&self, program: &[&str], text: &str) -> Result<String, LabError> {
+        let output = self.output(program, text)?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        Err(LabError::Program {
+            program: program.join(" "),
+            place: self.name.clone(),
+            status: output.status,
+            said: String::from_utf8_lossy(&output.stderr).trim_end().to_owned(),
+            told: text.to_owned(),
+        })
+    }
+
+    /// Runs a program to its end.
+    pub(crate) fn output(&self, program: &[&str], text: &str) -> Result<Output, LabError> {
+        let failed = |source| LabError::Start { program: program.join(" "), place: self.name.clone(), source };
+        let (name, arguments) = program.split_first().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
+        let mut command = Command::new(name);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // A process starts where the thread is that starts it.
+        let mut child = self.inside(|| command.spawn()).map_err(failed)?;
+        let mut input = child.stdin.take().expect("it was asked for");
+        thread::scope(|scope| {
+            // On a thread of its own: a program may talk before it has listened to everything. Or it never listens, and
+            // then how it ends says why.
+            scope.spawn(move || input.write_all(text.as_bytes()));
+            child.wait_with_output()
+        })
+        .map_err(failed)
+    }
+
+    /// Waits until these links carry packets. The kernel starts to send by a link a moment after both ends are up, and
+    /// drops what comes earlier: an ARP reply that is lost so costs a second.
+    pub(crate) fn settle<L: AsRef<str> + Sync>(&self, links: &[L]) -> Result<(), LabError> {
+        let mut down = Vec::new();
+        let settled = self.inside(|| {
+            until(SETTLED, || {
+                let running = running();
+                down = links.iter().map(AsRef::as_ref).filter(|link| !running.contains(*link)).collect();
+                down.is_empty()
+            })
+        });
+        let down = || LabError::Down { place: self.name.clone(), links: down.join(", ") };
+        if settled { Ok(()) } else { Err(down()) }
+    }
+
+    /// A kernel parameter by its path below `net`, such as `ipv4/ip_forward`.
+    pub(crate) fn sysctl(&self, name: &str) -> Result<String, LabError> {
+        let value = self.inside(|| fs::read_to_string(sysctl_file(name)));
+        value.map(|text| text.trim_end().to_owned()).map_err(|source| self.sysctl_failed(name, source))
+    }
+
+    /// Sets kernel parameters in the order given.
+    pub(crate) fn set_sysctls<N: AsRef<str> + Sync>(&self, values: &[(N, &str)]) -> Result<(), LabError> {
+        self.inside(|| {
+            values.iter().try_for_each(|(name, value)| {
+                let name = name.as_ref();
+                fs::write(sysctl_file(name), value).map_err(|source| self.sysctl_failed(name, source))
+            })
+        })
+    }
+
+    fn sysctl_failed(&self, name: &str, source: io::Error) -> LabError {
+        LabError::Sysctl { name: name.to_owned(), place: self.name.clone(), source }
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        // All names go with the mount namespace anyway.
+        let target = target(&self.name);
+        let _ = umount2(&target, MntFlags::MNT_DETACH);
+        let _ = fs::remove_file(target);
+    }
+}
+
+fn target(name: &str) -> PathBuf {
+    PathBuf::from(NAMES).join(name)
+}
+
+/// `/proc/sys` shows the namespace of the thread that looks.
+fn sysctl_file(name: &str) -> PathBuf {
+    PathBuf::from("/proc/sys/net").join(name)
+}
+
+/// The links of this thread's namespace that carry packets.
+fn running() -> BTreeSet<String> {
+    let all = getifaddrs().into_iter().flatten();
+    all.filter(|link| link.flags.contains(InterfaceFlags::IFF_RUNNING)).map(|link| link.interface_name).collect()
+}
+
+fn on_a_thread<R: Send>(body: impl FnOnce() -> R + Send) -> R {
+    thread::scope(|scope| scope.spawn(body).join()).unwrap_or_else(|panic| panic::resume_unwind(panic))
+}

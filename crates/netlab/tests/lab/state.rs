@@ -1,0 +1,164 @@
+//! What the kernel holds, and what the lab leaves behind.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use egret_netlab::{Alone, Family, Lab, Need, Outcome, PORT, alone, difference, test_name, until};
+
+#[test]
+fn a_dump_is_the_same_while_nothing_changes() {
+    alone(test_name!(), &[], || {
+        let lab = Lab::builder().nodes(2).blue(&[1]).build()?;
+        let pod = lab.add_pod("n1", "pod")?;
+        let before = lab.node("n1").dump()?;
+        for family in Family::BOTH {
+            assert!(pod.tcp(family.destination(), PORT).is_answer());
+        }
+        // Neighbours were met and counters have counted.
+        assert_eq!(difference(&before, &lab.node("n1").dump()?), "");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_dump_sees_what_is_changed_and_that_it_is_changed_back() {
+    let changes: &[(&str, &str, &str)] = &[
+        (
+            "sysctl -w net.ipv4.conf.eth0.rp_filter=2",
+            "sysctl -w net.ipv4.conf.eth0.rp_filter=0",
+            "sysctl ipv4/conf/eth0",
+        ),
+        (
+            "sysctl -w net.ipv4.conf.all.src_valid_mark=1",
+            "sysctl -w net.ipv4.conf.all.src_valid_mark=0",
+            "src_valid_mark 1",
+        ),
+        (
+            "ip rule add pref 5000 from 10.0.0.1 lookup 7",
+            "ip rule del pref 5000",
+            "+ rule4 5000: from 10.0.0.1 lookup 7",
+        ),
+        ("ip -6 rule add pref 5000 from fd00::1 lookup 7", "ip -6 rule del pref 5000", "+ rule6 5000:"),
+        ("ip route add default via 192.168.50.200 table 7", "ip route flush table 7", "+ route4 unicast default via"),
+        ("ip -6 route add unreachable default table 7", "ip -6 route flush table 7", "+ route6 unreachable default"),
+        ("ip addr add 192.0.2.1/32 dev eth0", "ip addr del 192.0.2.1/32 dev eth0", "+ address eth0"),
+        ("ip link set eth0 mtu 1400", "ip link set eth0 mtu 1500", "mtu 1400"),
+        ("ip link add extra type veth", "ip link del extra", "+ link extra"),
+        ("nft add rule ip cni postrouting counter", "nft flush chain ip cni extra", "postrouting: counter"),
+        (
+            "nft add element ip cni cluster { 192.0.2.0/24 }",
+            "nft delete element ip cni cluster { 192.0.2.0/24 }",
+            "elements",
+        ),
+        ("nft add table inet egret", "nft delete table inet egret", "+ nft table inet egret"),
+    ];
+    alone(test_name!(), &[], || {
+        let lab = Lab::builder().build()?;
+        let node = lab.node("n1");
+        node.nft("add chain ip cni extra")?;
+        for (change, back, expected) in changes {
+            let before = node.dump()?;
+            node.run(change.split(' ').collect::<Vec<_>>())?;
+            let told = difference(&before, &node.dump()?);
+            assert!(told.contains(expected), "{change}: {told}");
+            node.run(back.split(' ').collect::<Vec<_>>())?;
+            if !back.contains("extra") || change.contains("link") {
+                assert_eq!(difference(&before, &node.dump()?), "", "{back}");
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_removed_pod_leaves_nothing_on_its_node() {
+    alone(test_name!(), &[], || {
+        removed(&Lab::builder().build()?)?;
+        removed(&Lab::builder().ovn().build()?)
+    });
+}
+
+fn removed(lab: &Lab) -> Outcome {
+    let gateway = lab.gateway("n1");
+    let before = gateway.dump()?;
+    lab.add_pod("n1", "pod")?;
+    assert_ne!(difference(&before, &gateway.dump()?), "");
+    lab.remove_pod("pod")?;
+    assert_eq!(difference(&before, &gateway.dump()?), "");
+    // And the name can be had again.
+    let pod = lab.add_pod("n1", "pod")?;
+    assert!(pod.tcp(Family::V6.destination(), PORT).is_answer());
+    Ok(())
+}
+
+#[test]
+fn two_hundred_pods_come_and_go_in_no_time() {
+    alone(test_name!(), &[], || {
+        let start = Instant::now();
+        let lab = Lab::builder().nodes(3).blue(&[1, 2]).build()?;
+        println!("the lab took {:?}", start.elapsed());
+        let names: Vec<(String, String)> =
+            (0..200).map(|it| (format!("n{}", it % 3 + 1), format!("pod{it}"))).collect();
+        let start = Instant::now();
+        lab.add_pods(&names)?;
+        println!("200 pods at once took {:?}", start.elapsed());
+        let start = Instant::now();
+        for (_, name) in &names[..100] {
+            lab.remove_pod(name)?;
+        }
+        println!("100 pods were removed one by one in {:?}", start.elapsed());
+        let start = Instant::now();
+        for (node, name) in &names[..100] {
+            lab.add_pod(node, name)?;
+        }
+        println!("100 pods were added one by one in {:?}", start.elapsed());
+        let start = Instant::now();
+        lab.remove_pods(&names[100..].iter().map(|(_, name)| name).collect::<Vec<_>>())?;
+        println!("100 pods were removed at once in {:?}", start.elapsed());
+        assert!(lab.pod("pod0").tcp(lab.pod("pod99").address(Family::V4), PORT).is_answer());
+        assert!(start.elapsed() < Duration::from_secs(30));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_program_runs_where_it_was_started_and_ends_when_it_is_dropped() {
+    alone(test_name!(), &[], || {
+        let lab = Lab::builder().nodes(2).build()?;
+        let node = lab.node("n2");
+        let mut command = Command::new("sh");
+        command.args(["-c", "ip -o addr show dev eth0; echo $WORD; exec sleep 1000"]).env("WORD", "heard");
+        let mut process = node.spawn(&command)?;
+        assert!(until(Duration::from_secs(5), || process.said().contains("heard")), "{}", process.said());
+        assert!(process.said().contains("192.168.50.12"), "{}", process.said());
+        assert!(process.ended()?.is_none());
+        let id = process.id();
+        drop(process);
+        assert!(!std::path::Path::new(&format!("/proc/{id}")).exists());
+        assert_eq!(
+            node.inside(|| std::fs::read_link("/proc/thread-self/ns/net"))?.as_os_str(),
+            node.run(["readlink", "/proc/self/ns/net"])?.trim_end()
+        );
+        Ok(())
+    });
+}
+
+#[test]
+fn a_test_that_needs_what_nobody_has_is_skipped_and_counted() {
+    if std::env::var_os("CI").is_some() {
+        // There it fails, as the next one shows.
+        return;
+    }
+    Alone::new(test_name!()).needs(&[Need::Program("egret-has-no-such-program")]).run(|| panic!("it ran"));
+}
+
+#[test]
+#[should_panic(expected = "failed in its namespace")]
+fn a_test_that_fails_inside_fails() {
+    alone(test_name!(), &[], || Err("this is expected".into()));
+}
+
+#[test]
+fn without_namespaces_of_its_own_nothing_is_built() {
+    assert!(matches!(Lab::builder().build(), Err(egret_netlab::LabError::NotAlone)));
+}
