@@ -13,9 +13,18 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("egret-hostnet", &["egret-core", "egret-hostmodel"]),
     ("egret-daemon", &["egret-api", "egret-core"]),
     ("egret-controller", &["egret-core", "egret-api", "egret-placement", "egret-brain", "egret-daemon"]),
+    ("egret-netlab", &[]),
     (
         "egret-testkit",
-        &["egret-core", "egret-api", "egret-placement", "egret-brain", "egret-daemon", "egret-controller"],
+        &[
+            "egret-netlab",
+            "egret-core",
+            "egret-api",
+            "egret-placement",
+            "egret-brain",
+            "egret-daemon",
+            "egret-controller",
+        ],
     ),
     (
         "egret-cli",
