@@ -43,7 +43,7 @@ impl Options {
 
 /// Who brings packets to this node.
 #[must_use]
-pub fn datapath(objects: &Objects, node: &NodeName, told: Option<Datapath>) -> Datapath {
+pub(crate) fn datapath(objects: &Objects, node: &NodeName, told: Option<Datapath>) -> Datapath {
     let mode = || objects.nodes.get(node.as_str()).and_then(|this| this.node.gateway_mode);
     told.unwrap_or_else(|| match mode() {
         Some(GatewayMode::Local | GatewayMode::Shared) => Datapath::Ovn,

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod agent;
 mod controller;
 
 use std::ffi::OsString;
@@ -9,6 +10,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use egret_core::{IpNet, Selector};
 
+pub use self::agent::{AgentArgs, AgentClusterArgs, NumbersArgs};
 pub use self::controller::{ControllerArgs, ElectionArgs, PaceArgs, ProbeArgs};
 use crate::selector_text;
 
@@ -61,6 +63,9 @@ pub enum Command {
     /// Run the cluster manager: keep every address and every service on a node that can host it.
     #[command(after_help = CONTROLLER_NOTES)]
     Controller(Box<ControllerArgs>),
+    /// Run the node daemon: keep this node's kernel as EgressServices and EgressIPs want it.
+    #[command(after_help = AGENT_NOTES)]
+    Agent(Box<AgentArgs>),
     /// Print the custom resource definitions.
     #[command(after_help = CRDS_EXAMPLES)]
     Crds(CrdsArgs),
@@ -103,6 +108,13 @@ Examples:
   egret audit --context prod
   egret audit cluster.yaml
   egret audit cluster.yaml --assume-unreachable worker-7 -o json";
+
+const AGENT_NOTES: &str = "\
+It needs CAP_NET_ADMIN and CAP_NET_RAW in the node's own network namespace, and the program nft. It touches nothing
+before it has read from Kubernetes what this node should do, and leaves everything as it is when it ends:
+  egret agent --cleanup     takes everything of Egret's out of the kernel again
+
+Exit codes: 0 told to stop, or cleaned up; 1 cannot go on; 64 usage.";
 
 const CONTROLLER_NOTES: &str = "\
 Examples:

@@ -1,10 +1,13 @@
 //! The commands: from a cluster to what is told about it.
 
+pub(crate) mod agent;
 pub(crate) mod audit;
 pub(crate) mod controller;
+mod daemon;
 pub(crate) mod explain;
 pub(crate) mod explain_node;
 pub(crate) mod plan;
+mod reading;
 pub(crate) mod status;
 
 use std::collections::BTreeSet;

@@ -81,6 +81,7 @@ pub fn run(cli: &Cli, program: Program, streams: Streams, progress: &dyn Progres
             Ok((answer, code))
         }),
         Command::Controller(args) => command::controller::run(args),
+        Command::Agent(args) => command::agent::run(args),
         Command::Crds(args) => crds(args.all),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -9,11 +9,11 @@ use egret_brain::Answer;
 use egret_controller::probe::{ProbeOptions, Prober, Probes};
 use egret_controller::{Config, Metrics, Shared, Surroundings, admin, log};
 use egret_core::NodeName;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::ControllerArgs;
+use crate::command::daemon;
 use crate::live::connection;
 use crate::{FAILURE, Output, SUCCESS, USAGE};
 
@@ -35,13 +35,12 @@ const THREADS: usize = 2;
 
 fn start(args: &ControllerArgs, config: &Config) -> anyhow::Result<()> {
     log::begin(&config.log)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
-    runtime.context("failed to start the runtime")?.block_on(serve(args, config))
+    daemon::runtime(THREADS)?.block_on(serve(args, config))
 }
 
 async fn serve(args: &ControllerArgs, config: &Config) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
-    stop_on_signals(&stop)?;
+    daemon::stop_on_signals(&stop)?;
     let connection = connection::find(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
     let listener = egret_daemon::bind(&config.admin).await?;
     tracing::info!(
@@ -78,25 +77,4 @@ fn prober(
         let observe = move |took, answer| metrics.probed(answer, took);
         Box::new(Prober::new(options, answers, Arc::new(observe)).expect("the configuration was found to be valid"))
     }
-}
-
-/// The first signal stops it in good order; whoever sends a second one does not want to wait.
-fn stop_on_signals(stop: &CancellationToken) -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
-    let stop = stop.clone();
-    tokio::spawn(async move {
-        let name = tokio::select! {
-            _ = terminate.recv() => "SIGTERM",
-            _ = interrupt.recv() => "SIGINT",
-        };
-        tracing::info!(signal = name, "told to stop");
-        stop.cancel();
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        std::process::exit(128 + 15);
-    });
-    Ok(())
 }

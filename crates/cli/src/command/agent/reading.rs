@@ -1,0 +1,113 @@
+//! From the texts of the command line and the environment to one configuration, with everything that is wrong.
+
+use std::num::ParseIntError;
+
+use egret_agent::{Config, ConfigFaults};
+use egret_hostmodel::{Datapath, Settings};
+
+use crate::args::{AgentArgs, NumbersArgs};
+use crate::command::reading::{Reading, listen, subnet};
+
+/// The configuration.
+///
+/// # Errors
+/// Everything that is wrong, each in one line.
+pub(super) fn config(args: &AgentArgs) -> Result<Config, Vec<String>> {
+    let mut reading = Reading::default();
+    let mut config = Config::new(&node(args.node.as_deref()));
+    let options = &mut config.options;
+    options.settings = settings(&args.numbers, &mut reading);
+    options.datapath = reading.take("--datapath", &args.datapath, datapath).unwrap_or_default();
+    options.cluster = reading.list("--cluster-networks", &args.cluster_networks, subnet).into_iter().collect();
+    config.files.state.clone_from(&args.state_folder);
+    config.admin = reading.take("--admin-address", &args.admin_address, listen).unwrap_or(config.admin);
+    reading.time("--verify", &args.verify, &mut config.verify);
+    reading.time("--coalesce", &args.coalesce, &mut config.coalesce);
+    config.log = reading.log(&args.log_format, &args.log_level);
+    let faults = config.validate().err().map_or_else(Vec::new, |ConfigFaults(faults)| faults);
+    reading.end(config, &faults)
+}
+
+fn settings(args: &NumbersArgs, reading: &mut Reading) -> Settings {
+    let mut settings = Settings::default();
+    for (option, text, place) in [
+        ("--service-priority", &args.service_priority, &mut settings.service_priority),
+        ("--address-priority", &args.address_priority, &mut settings.address_priority),
+        ("--vrf-priority", &args.vrf_priority, &mut settings.vrf_priority),
+        ("--service-tables", &args.service_tables, &mut settings.service_tables),
+        ("--address-tables", &args.address_tables, &mut settings.address_tables),
+        ("--mark-flag", &args.mark_flag, &mut settings.mark_flag),
+        ("--mark-shift", &args.mark_shift, &mut settings.mark_shift),
+    ] {
+        if let Some(number) = reading.take(option, text, number) {
+            *place = number;
+        }
+    }
+    for (option, text, place) in [
+        ("--protocol", &args.protocol, &mut settings.protocol),
+        ("--address-protocol", &args.address_protocol, &mut settings.address_protocol),
+    ] {
+        if let Some(number) = reading.number(option, text) {
+            *place = number;
+        }
+    }
+    settings
+}
+
+/// Decimal, or hexadecimal after `0x`, as marks are written.
+fn number(text: &str) -> Result<u32, String> {
+    let told = |error: ParseIntError| format!("this is no such number: {error}");
+    match text.trim().strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).map_err(told),
+        None => text.trim().parse().map_err(told),
+    }
+}
+
+fn datapath(text: &str) -> Result<Option<Datapath>, &'static str> {
+    match text {
+        "auto" => Ok(None),
+        "ovn" => Ok(Some(Datapath::Ovn)),
+        "direct" => Ok(Some(Datapath::Direct)),
+        _ => Err("write auto, ovn or direct"),
+    }
+}
+
+/// What the node is called: as told, as a pod is told by its `fieldRef`, or as the host is called.
+fn node(told: Option<&str>) -> String {
+    let by_pod = || std::env::var("NODE_NAME").ok().filter(|name| !name.is_empty());
+    let by_host = || std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_lowercase());
+    told.map(str::to_owned).or_else(by_pod).or_else(by_host).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    fn told(arguments: &[&str]) -> Result<Config, Vec<String>> {
+        let command = ["egret", "agent"].iter().chain(arguments);
+        match Cli::try_parse_from(command).unwrap().command {
+            Command::Agent(args) => config(&args),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_defaults_of_the_command_line_are_those_of_the_configuration() {
+        let config = told(&["--node", "n1"]).unwrap();
+        let expected = Config::new("n1");
+        assert_eq!(config.options, expected.options);
+        assert_eq!(config.files, expected.files);
+        assert_eq!((config.admin, config.verify), (expected.admin, expected.verify));
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_told_at_once() {
+        let wrong = ["--node", "", "--datapath", "x", "--mark-flag", "0xg", "--protocol", "300", "--verify", "0s"];
+        let told = told(&wrong).unwrap_err();
+        let options: Vec<&str> = told.iter().filter_map(|line| line.split_whitespace().next()).collect();
+        assert_eq!(options, ["--mark-flag", "--protocol", "--datapath", "--node", "--verify"], "{told:?}");
+    }
+}
