@@ -1,21 +1,21 @@
 //! Steps, done.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
 
 use egret_hostmodel::{EgressAddress, Route, Rule, Step};
-use ipnet::IpNet;
 use nix::errno::Errno;
 use nix::libc;
 
-use crate::link::{FoundLink, is_egress, links, put_on, take_off};
+use crate::link::{FoundLink, links, put_on, take_off};
 use crate::netlink::{Fault, Message};
 use crate::nft::{self, NftError};
 use crate::rule::rules;
 use crate::rule_order::RuleOrder;
+use crate::wire::{self, Mac, Question};
 use crate::worker::Worker;
-use crate::{Class, route, rule};
+use crate::{Class, conntrack, route, rule};
 
 /// What came of steps.
 #[derive(Debug)]
@@ -87,6 +87,32 @@ pub enum StepError {
         /// Its name.
         link: String,
     },
+    /// Somebody else answers for the address on the wire, or is about to take it.
+    #[error("the address {} is contested on {}: {by} has it", address.ip, address.link)]
+    Contested {
+        /// The address.
+        address: EgressAddress,
+        /// Who.
+        by: Mac,
+    },
+    /// An address that is not on the link would be announced.
+    #[error("the address {} is not on {}", address.ip, address.link)]
+    NotOurs {
+        /// The address.
+        address: EgressAddress,
+    },
+    /// Frames on the wire.
+    #[error("failed to speak to the neighbours on {link}")]
+    Wire {
+        /// The link.
+        link: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Connections.
+    #[error("failed to forget connections")]
+    Connections(#[source] Fault),
     /// Links cannot be listed.
     #[error("failed to list links")]
     Links(#[source] Fault),
@@ -100,13 +126,18 @@ impl StepError {
     #[must_use]
     pub fn class(&self) -> Class {
         match self {
-            Self::Sysctl { source, .. } => Class::of_io(source),
+            Self::Sysctl { source, .. } | Self::Wire { source, .. } => Class::of_io(source),
             Self::Nft(error) => error.class(),
             Self::Rule { source, .. }
             | Self::Route { source, .. }
             | Self::Address { source, .. }
+            | Self::Connections(source)
             | Self::Links(source) => Class::of_fault(*source),
-            Self::OccupiedRoute { .. } | Self::OccupiedAddress { .. } | Self::NoLink { .. } => Class::Conflict,
+            Self::OccupiedRoute { .. }
+            | Self::OccupiedAddress { .. }
+            | Self::Contested { .. }
+            | Self::NotOurs { .. }
+            | Self::NoLink { .. } => Class::Conflict,
             Self::Stopped => Class::Bug,
         }
     }
@@ -119,21 +150,28 @@ struct View {
     links: BTreeMap<String, FoundLink>,
     /// Our rules, listed when one is to be deleted, until one is added.
     rules: Option<RuleOrder>,
+    /// Addresses taken since the links were listed.
+    taken: BTreeSet<EgressAddress>,
+    /// The wire was asked for these, and somebody answered for some of them.
+    asked: BTreeMap<EgressAddress, Option<Mac>>,
+    /// The connections of these are forgotten.
+    forgotten: BTreeSet<IpAddr>,
 }
 
 impl Worker {
     pub(crate) fn apply(&mut self, steps: &[Step]) -> Applied {
         let mut view = View::default();
-        for (done, step) in steps.iter().enumerate() {
-            if let Err(error) = self.step(step, &mut view) {
+        for done in 0..steps.len() {
+            if let Err(error) = self.step(&steps[done..], &mut view) {
                 return Applied { done, failed: Some(error) };
             }
         }
         Applied { done: steps.len(), failed: None }
     }
 
-    fn step(&mut self, step: &Step, view: &mut View) -> Result<(), StepError> {
-        match step {
+    /// Does the first of these. What takes as long for one as for many is done for those of its kind that come next, too.
+    fn step(&mut self, steps: &[Step], view: &mut View) -> Result<(), StepError> {
+        match &steps[0] {
             Step::SetSysctl { path, value } => {
                 let sysctl = |source| StepError::Sysctl { path: path.clone(), source };
                 self.sysctls.set(path, value).map_err(sysctl)
@@ -149,9 +187,10 @@ impl Worker {
             Step::DeleteRule { rule } => self.delete_rule(rule, view),
             Step::AddRoute { route } => self.add_route(route, view),
             Step::DeleteRoute { route } => self.delete_route(route),
-            Step::TakeAddress { address } => self.take_address(address, view),
+            Step::TakeAddress { address } => self.take_address(address, steps, view),
             Step::DropAddress { address } => self.drop_address(address, view),
-            Step::Announce { .. } | Step::ForgetConnections { .. } => Ok(()),
+            Step::Announce { address } => self.announce(address, view),
+            Step::ForgetConnections { source } => self.forget_connections(*source, steps, view),
         }
     }
 
@@ -225,32 +264,67 @@ impl Worker {
         unless(self.route.tell(route::delete(route)), fine).map_err(source)
     }
 
-    fn take_address(&mut self, address: &EgressAddress, view: &mut View) -> Result<(), StepError> {
-        let protocol = self.settings.address_protocol;
-        let source = |source| StepError::Address { address: address.clone(), source };
-        let link = self.link(&address.link, view)?;
-        let index = link.link.index;
-        let present = link.link.addresses.iter().find(|found| is_same(found.net, address.ip));
-        match present {
-            Some(found) if is_egress(found, protocol) => return Ok(()),
-            Some(_) => return Err(StepError::OccupiedAddress { address: address.clone() }),
+    fn take_address(&mut self, address: &EgressAddress, steps: &[Step], view: &mut View) -> Result<(), StepError> {
+        match self.link(&address.link, view)?.holds(address.ip, self.settings.address_protocol) {
+            Some(true) => return Ok(()),
+            Some(false) => return Err(StepError::OccupiedAddress { address: address.clone() }),
             None => {}
         }
-        self.route.tell(put_on(address.ip, index, protocol)).map_err(source)
+        if !view.asked.contains_key(address) {
+            ask(steps, view)?;
+        }
+        if let Some(by) = view.asked.get(address).copied().flatten() {
+            return Err(StepError::Contested { address: address.clone(), by });
+        }
+        let source = |source| StepError::Address { address: address.clone(), source };
+        let index = self.link(&address.link, view)?.link.index;
+        self.route.tell(put_on(address.ip, index, self.settings.address_protocol)).map_err(source)?;
+        view.taken.insert(address.clone());
+        Ok(())
     }
 
     fn drop_address(&mut self, address: &EgressAddress, view: &mut View) -> Result<(), StepError> {
-        let protocol = self.settings.address_protocol;
+        self.announcements.retract(address);
         let source = |source| StepError::Address { address: address.clone(), source };
-        // Its addresses went with the link.
-        let Ok(link) = self.link(&address.link, view) else { return Ok(()) };
+        let link = match self.link(&address.link, view) {
+            // Its addresses went with the link.
+            Err(StepError::NoLink { .. }) => return Ok(()),
+            other => other?,
+        };
         let index = link.link.index;
-        let ours = link.link.addresses.iter().any(|found| is_same(found.net, address.ip) && is_egress(found, protocol));
-        if !ours {
+        let ours = link.holds(address.ip, self.settings.address_protocol) == Some(true);
+        if !ours && !view.taken.remove(address) {
             return Ok(());
         }
         let fine = [Errno::EADDRNOTAVAIL, Errno::ENODEV].into_iter();
         unless(self.route.tell(take_off(address.ip, index)), fine).map_err(source)
+    }
+
+    fn announce(&mut self, address: &EgressAddress, view: &mut View) -> Result<(), StepError> {
+        let protocol = self.settings.address_protocol;
+        let taken = view.taken.contains(address);
+        let link = self.link(&address.link, view)?;
+        if !taken && link.holds(address.ip, protocol) != Some(true) {
+            return Err(StepError::NotOurs { address: address.clone() });
+        }
+        let wire = |source| StepError::Wire { link: address.link.clone(), source };
+        wire::announce(address.ip, link).map_err(wire)?;
+        self.announcements.repeat(address.clone());
+        Ok(())
+    }
+
+    fn forget_connections(&mut self, source: IpAddr, steps: &[Step], view: &mut View) -> Result<(), StepError> {
+        if view.forgotten.remove(&source) {
+            return Ok(());
+        }
+        let next = steps
+            .iter()
+            .map_while(|step| if let Step::ForgetConnections { source } = step { Some(*source) } else { None });
+        let sources = next.collect();
+        conntrack::forget(&mut self.netfilter, &sources).map_err(StepError::Connections)?;
+        view.forgotten = sources;
+        view.forgotten.remove(&source);
+        Ok(())
     }
 
     /// A link as it was when the first one was asked for.
@@ -268,9 +342,26 @@ impl Worker {
     }
 }
 
-/// Whether `net` is that single address.
-fn is_same(net: IpNet, ip: IpAddr) -> bool {
-    net == IpNet::from(ip)
+/// Asks the wire for all addresses that are taken next.
+fn ask(steps: &[Step], view: &mut View) -> Result<(), StepError> {
+    let next =
+        steps.iter().map_while(|step| if let Step::TakeAddress { address } = step { Some(address) } else { None });
+    let mut questions = BTreeMap::new();
+    for address in next {
+        // A link that is not there fails its own step; one without neighbours has nobody to ask.
+        let mac = view.links.get(&address.link).and_then(|found| found.ethernet.filter(|_| found.link.up));
+        view.asked.insert(address.clone(), None);
+        if let Some(mac) = mac {
+            questions.insert(Question { ip: address.ip, link: address.link.clone(), mac }, address);
+        }
+    }
+    let asked: Vec<Question> = questions.keys().cloned().collect();
+    let links = || asked.iter().map(|question| question.link.as_str()).collect::<BTreeSet<_>>();
+    let wire = |source| StepError::Wire { link: links().into_iter().collect::<Vec<_>>().join(", "), source };
+    for (question, by) in wire::probe(&asked).map_err(wire)? {
+        view.asked.insert(questions[&question].clone(), Some(by));
+    }
+    Ok(())
 }
 
 /// What is refused so is as it should be.

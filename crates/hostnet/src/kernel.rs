@@ -11,6 +11,7 @@ use nix::errno::Errno;
 use nix::sys::socket::SockProtocol;
 use tokio::sync::oneshot;
 
+use crate::announcements::Announcements;
 use crate::netlink::Socket;
 use crate::nft::{Memory, Program};
 use crate::sysctl::Sysctls;
@@ -92,6 +93,7 @@ impl Kernel {
             memory: Memory::new(&files.state),
             sysctls: Sysctls::new(&files.proc_sys, &files.state),
             table_names: files.table_names.clone(),
+            announcements: Announcements::default(),
         };
         let watch = Watch::start()?;
         let (requests, received) = mpsc::channel();

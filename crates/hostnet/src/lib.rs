@@ -16,8 +16,10 @@
 //! of parameters; a step is done as a whole or not at all, but for a parameter whose record is written first; what is asked
 //! of the kernel is asked in the network namespace of the thread that opened it.
 
+mod announcements;
 mod apply;
 mod class;
+mod conntrack;
 mod file;
 mod kernel;
 mod link;
@@ -30,6 +32,7 @@ mod rule_order;
 mod sysctl;
 mod table_names;
 mod watch;
+mod wire;
 mod worker;
 
 pub use apply::{Applied, StepError};
@@ -38,3 +41,4 @@ pub use kernel::{Files, Kernel, OpenError};
 pub use netlink::{Fault, Truncated};
 pub use nft::NftError;
 pub use observe::{Foreign, ObserveError, Observed};
+pub use wire::Mac;

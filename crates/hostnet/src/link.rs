@@ -7,7 +7,7 @@ use egret_hostmodel::{EgressAddress, Link, LinkAddress};
 use ipnet::IpNet;
 use nix::libc;
 
-use crate::netlink::{Attributes, Fault, Message, Reply, Socket, address, text, u32_ne};
+use crate::netlink::{Attributes, Fault, Message, Socket, Truncated, address, text, u32_ne};
 
 /// `struct ifinfomsg` and `struct ifaddrmsg`.
 const LINK_FIXED: usize = 16;
@@ -38,18 +38,21 @@ pub(crate) struct FoundLink {
     pub(crate) ethernet: Option<[u8; 6]>,
 }
 
+impl FoundLink {
+    /// Whether the single address on it is an egress address; absent if it is not on it.
+    pub(crate) fn holds(&self, ip: IpAddr, protocol: u8) -> Option<bool> {
+        let found = self.link.addresses.iter().find(|found| found.net == IpNet::from(ip));
+        found.map(|found| is_egress(found, protocol))
+    }
+}
+
 /// All links, by index, with their addresses.
 pub(crate) fn links(socket: &mut Socket) -> Result<BTreeMap<u32, FoundLink>, Fault> {
     let request = Message::new(libc::RTM_GETLINK, libc::NLM_F_DUMP, &[0; LINK_FIXED]);
-    let mut links = BTreeMap::new();
-    for reply in socket.dump(&request)?.iter().filter(|reply| reply.kind == libc::RTM_NEWLINK) {
-        if let Some(found) = link(reply)? {
-            links.insert(found.link.index, found);
-        }
-    }
+    let found = socket.dump(&request, libc::RTM_NEWLINK, link)?;
+    let mut links: BTreeMap<u32, FoundLink> = found.into_iter().map(|found| (found.link.index, found)).collect();
     let request = Message::new(libc::RTM_GETADDR, libc::NLM_F_DUMP, &[0; ADDRESS_FIXED]);
-    for reply in socket.dump(&request)?.iter().filter(|reply| reply.kind == libc::RTM_NEWADDR) {
-        let Some((index, address)) = link_address(reply)? else { continue };
+    for (index, address) in socket.dump(&request, libc::RTM_NEWADDR, link_address)? {
         if let Some(found) = links.get_mut(&index) {
             found.link.addresses.push(address);
         }
@@ -57,14 +60,14 @@ pub(crate) fn links(socket: &mut Socket) -> Result<BTreeMap<u32, FoundLink>, Fau
     Ok(links)
 }
 
-fn link(reply: &Reply) -> Result<Option<FoundLink>, Fault> {
-    let attributes = Attributes::after(&reply.payload, LINK_FIXED)?;
+fn link(payload: &[u8]) -> Result<Option<FoundLink>, Truncated> {
+    let attributes = Attributes::after(payload, LINK_FIXED)?;
     let (Some(index), Some(flags), Some(name)) =
-        (u32_ne(&reply.payload[4..]), u32_ne(&reply.payload[8..]), attributes.get(IFLA_IFNAME))
+        (u32_ne(&payload[4..]), u32_ne(&payload[8..]), attributes.get(IFLA_IFNAME))
     else {
         return Ok(None);
     };
-    let kind = u16::from_ne_bytes([reply.payload[2], reply.payload[3]]);
+    let kind = u16::from_ne_bytes([payload[2], payload[3]]);
     let silent = flags & (libc::IFF_NOARP | libc::IFF_LOOPBACK | libc::IFF_POINTOPOINT).cast_unsigned() != 0;
     let hardware = attributes.get(IFLA_ADDRESS).and_then(|value| value.try_into().ok());
     let link = Link {
@@ -84,12 +87,12 @@ fn vrf_table(attributes: Attributes<'_>) -> Option<u32> {
     Attributes::within(about.get(IFLA_INFO_DATA).filter(|_| vrf)?).u32(IFLA_VRF_TABLE)
 }
 
-fn link_address(reply: &Reply) -> Result<Option<(u32, LinkAddress)>, Fault> {
-    let attributes = Attributes::after(&reply.payload, ADDRESS_FIXED)?;
+fn link_address(payload: &[u8]) -> Result<Option<(u32, LinkAddress)>, Truncated> {
+    let attributes = Attributes::after(payload, ADDRESS_FIXED)?;
     // With a peer the local one is ours, and the other one the peer's.
     let ip = attributes.get(IFA_LOCAL).or_else(|| attributes.get(IFA_ADDRESS)).and_then(address);
-    let Some(net) = ip.and_then(|ip| IpNet::new(ip, reply.payload[1]).ok()) else { return Ok(None) };
-    let flags = attributes.u32(IFA_FLAGS).unwrap_or_else(|| u32::from(reply.payload[2]));
+    let Some(net) = ip.and_then(|ip| IpNet::new(ip, payload[1]).ok()) else { return Ok(None) };
+    let flags = attributes.u32(IFA_FLAGS).unwrap_or_else(|| u32::from(payload[2]));
     // The bit that says "secondary" in IPv4 says "temporary" in IPv6.
     let second = if net.addr().is_ipv4() { libc::IFA_F_SECONDARY } else { libc::IFA_F_DEPRECATED };
     let address = LinkAddress {
@@ -98,7 +101,7 @@ fn link_address(reply: &Reply) -> Result<Option<(u32, LinkAddress)>, Fault> {
         second_rank: flags & second != 0,
         protocol: attributes.get(IFA_PROTO).and_then(|value| value.first()).copied().unwrap_or(0),
     };
-    Ok(u32_ne(&reply.payload[4..]).map(|index| (index, address)))
+    Ok(u32_ne(&payload[4..]).map(|index| (index, address)))
 }
 
 /// Whether an address is an egress address: a single one, of our protocol number.

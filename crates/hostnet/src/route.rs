@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use nix::libc;
 
 use crate::link::family;
-use crate::netlink::{Attributes, Fault, Message, Reply, Socket, address, u16_ne, u32_ne};
+use crate::netlink::{Attributes, Fault, Message, Socket, Truncated, address, u16_ne, u32_ne};
 
 /// `struct rtmsg` and `struct rtnexthop`.
 const FIXED: usize = 12;
@@ -28,14 +28,12 @@ const ONLINK: u8 = 4;
 /// tunnels in routes, type of service, sources.
 pub(crate) fn routes(socket: &mut Socket, names: &BTreeMap<u32, String>) -> Result<Vec<Route>, Fault> {
     let request = Message::new(libc::RTM_GETROUTE, libc::NLM_F_DUMP, &[0; FIXED]);
-    let replies = socket.dump(&request)?;
-    let routes = replies.iter().filter(|reply| reply.kind == libc::RTM_NEWROUTE);
-    routes.filter_map(|reply| found(reply, names).transpose()).collect()
+    socket.dump(&request, libc::RTM_NEWROUTE, |payload| found(payload, names))
 }
 
-fn found(reply: &Reply, names: &BTreeMap<u32, String>) -> Result<Option<Route>, Fault> {
-    let attributes = Attributes::after(&reply.payload, FIXED)?;
-    let fixed = &reply.payload[..FIXED];
+fn found(payload: &[u8], names: &BTreeMap<u32, String>) -> Result<Option<Route>, Truncated> {
+    let attributes = Attributes::after(payload, FIXED)?;
+    let fixed = &payload[..FIXED];
     let v6 = match fixed[0] {
         number if number == family(false) => false,
         number if number == family(true) => true,

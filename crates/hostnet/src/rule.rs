@@ -5,7 +5,7 @@ use ipnet::IpNet;
 use nix::libc;
 
 use crate::link::family;
-use crate::netlink::{Attributes, Fault, Message, Reply, Socket, address, text, u32_ne};
+use crate::netlink::{Attributes, Fault, Message, Socket, Truncated, address, text, u32_ne};
 
 /// `struct fib_rule_hdr`.
 const FIXED: usize = 12;
@@ -46,14 +46,12 @@ pub(crate) struct FoundRule {
 pub(crate) fn rules(socket: &mut Socket) -> Result<Vec<FoundRule>, Fault> {
     // One request for all families: a kernel without IPv6 refuses to be asked for its rules.
     let request = Message::new(libc::RTM_GETRULE, libc::NLM_F_DUMP, &[0; FIXED]);
-    let replies = socket.dump(&request)?;
-    let rules = replies.iter().filter(|reply| reply.kind == libc::RTM_NEWRULE);
-    rules.filter_map(|reply| found(reply).transpose()).collect()
+    socket.dump(&request, libc::RTM_NEWRULE, found)
 }
 
-fn found(reply: &Reply) -> Result<Option<FoundRule>, Fault> {
-    let attributes = Attributes::after(&reply.payload, FIXED)?;
-    let v6 = match reply.payload[0] {
+fn found(payload: &[u8]) -> Result<Option<FoundRule>, Truncated> {
+    let attributes = Attributes::after(payload, FIXED)?;
+    let v6 = match payload[0] {
         number if number == family(false) => false,
         number if number == family(true) => true,
         // Rules of multicast routing are dumped with the others.
@@ -61,12 +59,12 @@ fn found(reply: &Reply) -> Result<Option<FoundRule>, Fault> {
     };
     let protocol = attributes.get(FRA_PROTOCOL).and_then(|value| value.first()).copied().unwrap_or(0);
     let priority = attributes.u32(FRA_PRIORITY).unwrap_or(0);
-    Ok(Some(FoundRule { v6, priority, protocol, rule: understood(reply, attributes, v6, priority) }))
+    Ok(Some(FoundRule { v6, priority, protocol, rule: understood(payload, attributes, v6, priority) }))
 }
 
-fn understood(reply: &Reply, attributes: Attributes<'_>, v6: bool, priority: u32) -> Option<Rule> {
-    let fixed = &reply.payload[..FIXED];
-    if fixed[3] != 0 || u32_ne(&fixed[8..])? & FLAGS != 0 || attributes.into_iter().any(|it| says_more(it)) {
+fn understood(payload: &[u8], attributes: Attributes<'_>, v6: bool, priority: u32) -> Option<Rule> {
+    let fixed = &payload[..FIXED];
+    if fixed[3] != 0 || u32_ne(&fixed[8..])? & FLAGS != 0 || attributes.into_iter().any(says_more) {
         return None;
     }
     let net = |kind, length| {

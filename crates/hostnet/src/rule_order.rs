@@ -9,7 +9,10 @@ use crate::rule::{FoundRule, blurred};
 
 /// Our rules as listed, with their places in the kernel's order.
 #[derive(Debug, Default)]
-pub(crate) struct RuleOrder(BTreeMap<(bool, u32, Option<IpNet>), Vec<(usize, Rule)>>);
+pub(crate) struct RuleOrder(BTreeMap<Key, Vec<(usize, Rule)>>);
+
+/// Family, priority, source.
+type Key = (bool, u32, Option<IpNet>);
 
 impl RuleOrder {
     pub(crate) fn new(rules: Vec<FoundRule>, protocol: u8) -> Self {

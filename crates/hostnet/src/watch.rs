@@ -28,7 +28,7 @@ const KEPT: usize = 1 << 20;
 const ROUTE_GROUPS: u32 = bit(1) | bit(5) | bit(7) | bit(8) | bit(9) | bit(11) | bit(19);
 /// linux/netfilter/nfnetlink.h: `NFNLGRP_NFTABLES`.
 const NFTABLES_GROUP: u32 = bit(7);
-/// linux/netfilter/nf_tables.h: the name of the table, in messages about whatever is in it, and about itself.
+/// `linux/netfilter/nf_tables.h`: the name of the table, in messages about whatever is in it, and about itself.
 const NFTA_TABLE: u16 = 1;
 const NFPROTO_INET: u8 = 1;
 const NFT_MSG_NEWCHAIN: u8 = 3;
@@ -130,9 +130,8 @@ impl Ears {
         let fd = if netfilter { &self.netfilter } else { &self.route };
         match recv(fd.as_raw_fd(), &mut self.buffer, MsgFlags::MSG_DONTWAIT) {
             Ok(length) if netfilter => concerns(&self.buffer[..length]),
-            Ok(_) => true,
-            // There was more than could be kept.
-            Err(Errno::ENOBUFS) => true,
+            // Or there was more than could be kept.
+            Ok(_) | Err(Errno::ENOBUFS) => true,
             Err(_) => false,
         }
     }

@@ -5,15 +5,17 @@
 //! the other, and one whose asker goes away is still done as a whole.
 
 use std::path::PathBuf;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use egret_hostmodel::{Settings, Step};
 use tokio::sync::oneshot;
 
+use crate::announcements::Announcements;
+use crate::link::links;
 use crate::netlink::Socket;
 use crate::nft::{Memory, Nftables};
 use crate::sysctl::Sysctls;
-use crate::{Applied, ObserveError, Observed};
+use crate::{Applied, ObserveError, Observed, wire};
 
 /// What the thread is asked for, and where the answer goes.
 pub(crate) enum Request {
@@ -29,16 +31,47 @@ pub(crate) struct Worker {
     pub(crate) memory: Memory,
     pub(crate) sysctls: Sysctls,
     pub(crate) table_names: Vec<PathBuf>,
+    pub(crate) announcements: Announcements,
 }
 
 impl Worker {
     /// Until nobody can ask any more.
     pub(crate) fn run(mut self, requests: &Receiver<Request>) {
-        while let Ok(request) = requests.recv() {
+        loop {
+            let request = match self.announcements.due() {
+                Some(left) => requests.recv_timeout(left),
+                None => requests.recv().map_err(RecvTimeoutError::from),
+            };
             // Who does not wait for the answer any more does not need it.
             match request {
-                Request::Observe(answer) => drop(answer.send(self.observe())),
-                Request::Apply(steps, answer) => drop(answer.send(self.apply(&steps))),
+                Ok(Request::Observe(answer)) => drop(answer.send(self.observe())),
+                Ok(Request::Apply(steps, answer)) => drop(answer.send(self.apply(&steps))),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            self.announce_again();
+        }
+    }
+
+    /// Announces what is due, if it still is here.
+    fn announce_again(&mut self) {
+        let due = self.announcements.take_due();
+        if due.is_empty() {
+            return;
+        }
+        let links = match links(&mut self.route) {
+            Ok(links) => links,
+            Err(error) => return tracing::warn!(%error, "failed to list links for announcements"),
+        };
+        for address in due {
+            let link = links.values().find(|found| found.link.name == address.link);
+            let here = link.filter(|link| link.holds(address.ip, self.settings.address_protocol) == Some(true));
+            match here.map(|link| wire::announce(address.ip, link)) {
+                Some(Ok(())) => {}
+                Some(Err(error)) => {
+                    tracing::warn!(ip = %address.ip, link = address.link, %error, "failed to announce again")
+                }
+                None => self.announcements.retract(&address),
             }
         }
     }

@@ -35,6 +35,12 @@ impl Message {
         self.0
     }
 
+    /// Attributes as they came.
+    pub(crate) fn with_all(mut self, attributes: &[u8]) -> Self {
+        self.0.extend(attributes);
+        self
+    }
+
     pub(crate) fn with(mut self, kind: u16, value: &[u8]) -> Self {
         let length = u16::try_from(value.len() + 4).expect("values are short");
         self.0.extend(length.to_ne_bytes());
@@ -132,10 +138,6 @@ impl<'a> Iterator for Walk<'a> {
 
 pub(crate) fn u16_ne(value: &[u8]) -> Option<u16> {
     value.get(..2)?.try_into().ok().map(u16::from_ne_bytes)
-}
-
-pub(crate) fn u16_be(value: &[u8]) -> Option<u16> {
-    value.get(..2)?.try_into().ok().map(u16::from_be_bytes)
 }
 
 pub(crate) fn u32_ne(value: &[u8]) -> Option<u32> {

@@ -10,4 +10,4 @@ mod socket;
 pub use message::Truncated;
 pub(crate) use message::{Attributes, Message, address, text, u16_ne, u32_ne};
 pub use socket::Fault;
-pub(crate) use socket::{Datagram, Reply, Socket, listening};
+pub(crate) use socket::{Datagram, Socket, listening};

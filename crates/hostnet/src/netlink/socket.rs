@@ -10,7 +10,7 @@ use nix::sys::socket::{
 };
 use nix::sys::time::{TimeVal, TimeValLike as _};
 
-use super::message::{HEADER, Message, u16_ne, u32_ne};
+use super::message::{HEADER, Message, Truncated, u16_ne, u32_ne};
 
 /// The kernel answers while it takes the request; one that says nothing for so long never will.
 const PATIENCE: i64 = 10;
@@ -35,7 +35,7 @@ pub enum Fault {
     Unsteady,
     /// An answer is not what the kernel sends.
     #[error(transparent)]
-    Truncated(#[from] super::Truncated),
+    Truncated(#[from] Truncated),
 }
 
 impl Fault {
@@ -43,13 +43,6 @@ impl Fault {
     pub(crate) fn errno(self) -> Option<Errno> {
         if let Self::Refused(errno) = self { Some(errno) } else { None }
     }
-}
-
-/// A message that the kernel answered with.
-#[derive(Clone, Debug)]
-pub(crate) struct Reply {
-    pub(crate) kind: u16,
-    pub(crate) payload: Vec<u8>,
 }
 
 /// A socket of one netlink family, in the network namespace of the thread that opened it.
@@ -69,26 +62,41 @@ impl Socket {
 
     /// Does what the message says, or nothing.
     pub(crate) fn tell(&mut self, message: Message) -> Result<(), Fault> {
-        self.exchange(message).map(drop)
+        self.exchange(message, &mut |_, _| {}).map(drop)
     }
 
-    /// What there is of what the message names, in one piece: taken again if something changed meanwhile.
-    pub(crate) fn dump(&mut self, message: &Message) -> Result<Vec<Reply>, Fault> {
+    /// What `read` makes of the messages of that kind which the request is answered with, in one piece: asked again if
+    /// something changed meanwhile.
+    pub(crate) fn dump<T>(
+        &mut self,
+        request: &Message,
+        kind: u16,
+        read: impl Fn(&[u8]) -> Result<Option<T>, Truncated>,
+    ) -> Result<Vec<T>, Fault> {
         for _ in 0..DUMPS {
-            let (replies, steady) = self.exchange(message.clone())?;
+            let (mut all, mut truncated) = (Vec::new(), Ok(()));
+            let steady = self.exchange(request.clone(), &mut |found, payload| {
+                if found == kind {
+                    match read(payload) {
+                        Ok(one) => all.extend(one),
+                        Err(error) => truncated = Err(error),
+                    }
+                }
+            })?;
+            truncated?;
             if steady {
-                return Ok(replies);
+                return Ok(all);
             }
         }
         Err(Fault::Unsteady)
     }
 
-    /// The answers to a request, and whether nothing changed while they came.
-    pub(crate) fn exchange(&mut self, message: Message) -> Result<(Vec<Reply>, bool), Fault> {
+    /// Hands over what the request is answered with; whether nothing changed meanwhile.
+    fn exchange(&mut self, request: Message, take: &mut dyn FnMut(u16, &[u8])) -> Result<bool, Fault> {
         self.sequence = self.sequence.wrapping_add(1);
-        let bytes = message.finish(self.sequence);
+        let bytes = request.finish(self.sequence);
         send(self.fd.as_raw_fd(), &bytes, MsgFlags::empty()).map_err(Fault::Unanswered)?;
-        let (mut replies, mut steady) = (Vec::new(), true);
+        let mut steady = true;
         loop {
             let length = self.receive()?;
             let mut rest = &self.buffer[..length];
@@ -103,13 +111,10 @@ impl Socket {
                     libc::NLMSG_ERROR | libc::NLMSG_DONE => {
                         // A dump that ends without a word ends well.
                         let code = u32_ne(datagram.payload).map_or(0, u32::cast_signed);
-                        return match code {
-                            0.. => Ok((replies, steady)),
-                            _ => Err(Fault::Refused(Errno::from_raw(-code))),
-                        };
+                        return if code < 0 { Err(Fault::Refused(Errno::from_raw(-code))) } else { Ok(steady) };
                     }
                     libc::NLMSG_NOOP => {}
-                    _ => replies.push(Reply { kind: datagram.kind, payload: datagram.payload.to_vec() }),
+                    _ => take(datagram.kind, datagram.payload),
                 }
             }
         }

@@ -34,13 +34,12 @@ impl Listing {
 
     /// Everything but the elements, and but what changes by itself: handles, counters.
     pub(crate) fn shape_text(listing: &Value) -> String {
-        let mut lines = String::new();
-        for (kind, object) in objects(listing).filter(|(kind, _)| *kind != "metainfo") {
+        let lines = objects(listing).filter(|(kind, _)| *kind != "metainfo").map(|(kind, object)| {
             let mut object = object.clone();
             strip(&mut object);
-            lines += &format!("{kind} {object}\n");
-        }
-        lines
+            format!("{kind} {object}\n")
+        });
+        lines.collect()
     }
 }
 

@@ -1,5 +1,11 @@
-//! The kernel, observed and changed, each test in a network namespace of its own.
+//! The kernel, observed and changed, each test in network namespaces of its own.
 
+mod changes;
+mod connections;
+mod foreign;
 mod namespace;
+mod neighbours;
 mod node;
 mod random;
+mod steps;
+mod timings;

@@ -1,10 +1,15 @@
 //! A network namespace for one test.
 
+use std::collections::BTreeSet;
 use std::env;
+use std::fs::File;
 use std::future::Future;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Duration;
+
+use nix::sched::{CloneFlags, setns};
 
 /// Set in the process that is inside; holds the name of the test.
 const INSIDE: &str = "EGRET_HOSTNET_NAMESPACE";
@@ -54,6 +59,24 @@ fn prepare() {
     run("ip -n outside addr add 192.168.60.200/24 dev peer");
     run("ip -n outside addr add fd00:60::200/64 dev peer nodad");
     run("ip -n outside link set peer up");
+    // The kernel takes up to a second until it lets multicast in by a link that came up.
+    for _ in 0..500 {
+        if ["", "-n outside"].iter().all(|it| run(&format!("ip {it} -6 route show table all")).contains("ff00::/8")) {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("no multicast by eth1");
+}
+
+/// Does something in another namespace; what is opened there stays there.
+pub(crate) fn inside<T: Send>(name: &str, act: impl FnOnce() -> T + Send) -> T {
+    let namespace = File::open(format!("/run/netns/{name}")).unwrap();
+    let enter = || {
+        setns(&namespace, CloneFlags::CLONE_NEWNET).unwrap();
+        act()
+    };
+    thread::scope(|scope| scope.spawn(enter).join().unwrap())
 }
 
 /// A command that must succeed, of words without spaces; returns what it says.
@@ -88,4 +111,13 @@ pub(crate) fn dump() -> String {
         dump += &format!("# {command}\n{}\n", lines.join("\n"));
     }
     dump
+}
+
+/// Fails if two dumps differ, and says where.
+pub(crate) fn same(before: &str, after: &str) {
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
+    let (before, after) = (lines(before), lines(after));
+    let gone: Vec<_> = before.difference(&after).collect();
+    let come: Vec<_> = after.difference(&before).collect();
+    assert!(gone.is_empty() && come.is_empty(), "gone: {gone:#?}\ncome: {come:#?}");
 }

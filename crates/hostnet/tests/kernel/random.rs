@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 
-use crate::namespace::{alone, dump, here};
+use crate::namespace::{alone, dump, here, same};
 use crate::node::Node;
 
 fn ip(v6: bool) -> impl Strategy<Value = IpAddr> {
@@ -191,12 +191,4 @@ fn what_is_wanted_is_what_is_found() {
         node.become_like(&State::default()).await;
         same(&before, &dump());
     });
-}
-
-fn same(before: &str, after: &str) {
-    let lines = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
-    let (before, after) = (lines(before), lines(after));
-    let gone: Vec<_> = before.difference(&after).collect();
-    let come: Vec<_> = after.difference(&before).collect();
-    assert!(gone.is_empty() && come.is_empty(), "gone: {gone:#?}\ncome: {come:#?}");
 }
