@@ -36,3 +36,4 @@ pub use run::{RunError, run};
 pub use shared::Shared;
 pub use told::{Options, needs_pods, policy};
 pub use view::View;
+pub use watches::{Source, Told};

@@ -55,7 +55,8 @@ pub(crate) struct Passed {
 pub(crate) struct Passes {
     kernel: Kernel,
     options: Options,
-    annotation: Annotation,
+    /// `None` where there is no API server to say it to.
+    annotation: Option<Annotation>,
     /// Addresses for which somebody else answers, and when that is looked at again.
     contested: BTreeMap<IpAddr, Instant>,
     /// What the last pass that came to its end made true.
@@ -63,8 +64,8 @@ pub(crate) struct Passes {
 }
 
 impl Passes {
-    pub(crate) fn new(kernel: Kernel, client: Client, options: Options) -> Self {
-        let annotation = Annotation::new(client, options.node.clone());
+    pub(crate) fn new(kernel: Kernel, client: Option<Client>, options: Options) -> Self {
+        let annotation = client.map(|client| Annotation::new(client, options.node.clone()));
         Self { kernel, options, annotation, contested: BTreeMap::new(), settled: None }
     }
 
@@ -123,15 +124,10 @@ impl Passes {
     ) -> Result<(), PassError> {
         let ips = |state: &State| state.addresses.iter().map(|address| address.ip).collect::<BTreeSet<_>>();
         let said = objects.said_addresses(&self.options.node);
-        if !policy.others.addresses {
-            // First said, then taken: what the node does not say is an egress address, others take for its own.
-            let all = ips(&aim.state).union(&ips(&observed.found)).copied().collect();
-            self.annotation.say(&all, &said).await?;
-        }
+        // First said, then taken: what the node does not say is an egress address, others take for its own.
+        let all = ips(&aim.state).union(&ips(&observed.found)).copied().collect();
+        self.say(policy, &all, &said).await?;
         if needed.is_empty() {
-            if !policy.others.addresses {
-                self.annotation.say(&ips(&aim.state), &said).await?;
-            }
             return Ok(());
         }
         for step in needed {
@@ -148,10 +144,21 @@ impl Passes {
         if let Some(first) = left.first() {
             return Err(PassError::Unsettled { first: Box::new(first.clone()), more: left.len() - 1 });
         }
-        if !policy.others.addresses {
-            self.annotation.say(&ips(&aim.state), &said).await?;
-        }
+        self.say(policy, &ips(&aim.state), &said).await?;
         Ok(())
+    }
+
+    /// Says which egress addresses the node has, unless ovnkube-node does.
+    async fn say(
+        &mut self,
+        policy: &Policy,
+        addresses: &BTreeSet<IpAddr>,
+        said: &BTreeSet<IpAddr>,
+    ) -> Result<(), AnnotationError> {
+        match &mut self.annotation {
+            Some(annotation) if !policy.others.addresses => annotation.say(addresses, said).await,
+            _ => Ok(()),
+        }
     }
 }
 

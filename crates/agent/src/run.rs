@@ -6,12 +6,11 @@ use std::time::Duration;
 use egret_daemon::watch::Change;
 use egret_hostnet::{Kernel, OpenError};
 use futures::StreamExt;
-use kube::Client;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::pass::Passes;
-use crate::watches::{Told, Watches};
+use crate::watches::{Source, Told, Watches};
 use crate::{Config, Kind, Metrics, Objects, Shared};
 
 /// The loop shows that it lives this often.
@@ -44,19 +43,19 @@ pub enum RunError {
 /// Why it cannot go on.
 pub async fn run(
     config: &Config,
-    client: Client,
+    source: Source,
     metrics: Arc<Metrics>,
     shared: Arc<Shared>,
     stop: CancellationToken,
 ) -> Result<(), RunError> {
     let kernel = Kernel::open(config.settings(), &config.files)?;
     let mut notifications = Box::pin(kernel.changes());
-    let (watches, mut changes) = Watches::new(client.clone(), Arc::clone(&metrics));
+    let (watches, mut changes) = Watches::new(source, Arc::clone(&metrics));
     let mut agent = Agent {
         config,
+        passes: Passes::new(kernel, watches.client().cloned(), config.options.clone()),
         watches,
         objects: Objects::default(),
-        passes: Passes::new(kernel, client, config.options.clone()),
         metrics,
         shared,
         ready: false,

@@ -16,12 +16,21 @@ use crate::{Kind, Metrics, Objects, told};
 /// Above so many Services a selector of their EndpointSlices would make too long a request; then all are watched.
 const NAMED_SERVICES: usize = 100;
 
-/// A change, and of which watch: one that has been replaced may still have told something.
-pub(crate) type Told = (Kind, Change);
+/// A change of a kind.
+pub type Told = (Kind, Change);
+
+/// Where objects come from.
+pub enum Source {
+    /// An API server.
+    Cluster(Client),
+    /// Whoever tells: every kind must be listed once before anything is done.
+    Told(mpsc::Receiver<Told>),
+}
 
 /// The watches that run.
 pub(crate) struct Watches {
-    client: Client,
+    /// `None`: somebody else tells.
+    client: Option<Client>,
     metrics: Arc<Metrics>,
     told: mpsc::Sender<Told>,
     running: BTreeMap<Kind, (Target, JoinSet<()>)>,
@@ -29,16 +38,28 @@ pub(crate) struct Watches {
 
 impl Watches {
     /// None yet.
-    pub(crate) fn new(client: Client, metrics: Arc<Metrics>) -> (Self, mpsc::Receiver<Told>) {
+    pub(crate) fn new(source: Source, metrics: Arc<Metrics>) -> (Self, mpsc::Receiver<Told>) {
         let (told, changes) = mpsc::channel(WAITING);
+        let (client, changes) = match source {
+            Source::Cluster(client) => (Some(client), changes),
+            Source::Told(changes) => (None, changes),
+        };
         (Self { client, metrics, told, running: BTreeMap::new() }, changes)
+    }
+
+    /// The API server's client, where there is one.
+    pub(crate) fn client(&self) -> Option<&Client> {
+        self.client.as_ref()
     }
 
     /// Watches what `objects` say must be watched, and nothing else. Returns whether all of it has been listed once.
     pub(crate) fn follow(&mut self, objects: &mut Objects, node: &NodeName, datapath: Option<Datapath>) -> bool {
+        let Some(client) = self.client.clone() else {
+            return Kind::ALL.into_iter().all(|kind| objects.is_listed(kind));
+        };
         for kind in Kind::ALL {
             match target(kind, objects, node, datapath) {
-                Some(target) => self.run(kind, target),
+                Some(target) => self.run(&client, kind, target),
                 None => {
                     if self.running.remove(&kind).is_some() {
                         objects.forget(kind);
@@ -49,14 +70,14 @@ impl Watches {
         self.running.keys().all(|kind| objects.is_listed(*kind))
     }
 
-    fn run(&mut self, kind: Kind, target: Target) {
+    fn run(&mut self, client: &Client, kind: Kind, target: Target) {
         if self.running.get(&kind).is_some_and(|(running, _)| *running == target) {
             return;
         }
         // What the old one told stays until the new one has listed.
         let metrics = Arc::clone(&self.metrics);
         let watch = Watch::new(
-            self.client.clone(),
+            client.clone(),
             (kind, target.clone()),
             (self.told.clone(), |kind, change| (kind, change)),
             Arc::new(move |kind| metrics.watch_failed(kind)),

@@ -18,6 +18,9 @@ pub struct AgentArgs {
     /// More networks inside the cluster, to which no packet is ever led another way; CIDRs, with commas.
     #[arg(long, env = "EGRET_CLUSTER_NETWORKS", default_value = "", value_name = "CIDRS")]
     pub cluster_networks: String,
+    /// Read the objects from these files instead of a cluster, and again whenever they change: YAML or JSON, files or folders.
+    #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
+    pub filename: Vec<PathBuf>,
     /// Take everything of Egret's out of this node's kernel, and end. Works without Kubernetes.
     #[arg(long)]
     pub cleanup: bool,

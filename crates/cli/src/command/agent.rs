@@ -1,11 +1,12 @@
 //! `egret agent`: the node daemon, until it is told to stop; or the clean-up after it.
 
+mod files;
 mod reading;
 
 use std::sync::Arc;
 
 use anyhow::Context;
-use egret_agent::{Config, Metrics, Shared, admin};
+use egret_agent::{Config, Metrics, Shared, Source, admin};
 use egret_daemon::log;
 use egret_hostnet::Kernel;
 use tokio_util::sync::CancellationToken;
@@ -40,21 +41,19 @@ fn start(args: &AgentArgs, config: &Config) -> anyhow::Result<()> {
 async fn serve(args: &AgentArgs, config: &Config) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     daemon::stop_on_signals(&stop)?;
-    let cluster = &args.cluster;
-    let connection = connection::find(cluster.kubeconfig.as_deref(), cluster.context.as_deref()).await?;
+    let (source, from) = source(args).await?;
     let listener = egret_daemon::bind(&config.admin).await?;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         node = %config.options.node,
-        server = %connection.config.cluster_url,
+        from,
         admin = %listener.local_addr()?,
         "agent begins"
     );
-    let client = egret_daemon::client(connection.config)?;
     let (metrics, shared) = (Arc::new(Metrics::default()), Arc::new(Shared::default()));
     let answered = CancellationToken::new();
     let answering = tokio::spawn(admin::serve(listener, shared.clone(), metrics.clone(), answered.clone()));
-    let running = Box::pin(egret_agent::run(config, client, metrics, shared, stop));
+    let running = Box::pin(egret_agent::run(config, source, metrics, shared, stop));
     let ended = running.await.context("the agent cannot go on");
     answered.cancel();
     answering.await.context("the admin port failed")?.context("the admin port failed")?;
@@ -62,6 +61,17 @@ async fn serve(args: &AgentArgs, config: &Config) -> anyhow::Result<()> {
         tracing::info!("agent ends; the kernel stays as it is");
     }
     ended
+}
+
+/// Where objects come from, and a name for it.
+async fn source(args: &AgentArgs) -> anyhow::Result<(Source, String)> {
+    if !args.filename.is_empty() {
+        return Ok((Source::Told(files::follow(args.filename.clone())?), "files".to_owned()));
+    }
+    let cluster = &args.cluster;
+    let connection = connection::find(cluster.kubeconfig.as_deref(), cluster.context.as_deref()).await?;
+    let server = connection.config.cluster_url.to_string();
+    Ok((Source::Cluster(egret_daemon::client(connection.config)?), server))
 }
 
 fn clean_up(config: &Config) -> anyhow::Result<String> {

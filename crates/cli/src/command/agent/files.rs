@@ -1,0 +1,121 @@
+//! Objects from files, for a node without an API server: a try, a test, an emergency.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use egret_agent::{Kind, Told};
+use egret_daemon::watch::Change;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+/// Files are looked at this often.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Reads the files, tells what is in them, and tells it again whenever it is something else. What cannot be read is said
+/// and changes nothing.
+///
+/// # Errors
+/// If they cannot be read at the beginning.
+pub(super) fn follow(paths: Vec<PathBuf>) -> anyhow::Result<mpsc::Receiver<Told>> {
+    let mut content = read(&paths)?;
+    let mut objects = parse(&content)?;
+    let (told, changes) = mpsc::channel(Kind::ALL.len());
+    tokio::spawn(async move {
+        loop {
+            for kind in Kind::ALL {
+                let (api_version, name, _) = kind.resource();
+                let of_kind = |object: &&Value| object["apiVersion"] == api_version && object["kind"] == name;
+                let listed = objects.iter().filter(of_kind).cloned().collect();
+                if told.send((kind, Change::Listed(listed))).await.is_err() {
+                    return;
+                }
+            }
+            objects = loop {
+                tokio::time::sleep(PAUSE).await;
+                let Ok(now) = read(&paths) else { continue };
+                if now == content {
+                    continue;
+                }
+                content = now;
+                match parse(&content) {
+                    Ok(objects) => break objects,
+                    Err(error) => tracing::warn!(error = format!("{error:#}"), "the objects stay what they were"),
+                }
+            };
+        }
+    });
+    Ok(changes)
+}
+
+fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, String)>> {
+    let mut files = Vec::new();
+    for path in paths {
+        files_below(path, &mut files)?;
+    }
+    files.sort();
+    let content = |path: PathBuf| {
+        let text = std::fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
+        Ok((path, text))
+    };
+    files.into_iter().map(content).collect()
+}
+
+/// The file, or the files of the folder that are named as such.
+fn files_below(path: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    if !path.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    for entry in std::fs::read_dir(path).with_context(|| format!("failed to read {}", path.display()))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known)) {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn parse(files: &[(PathBuf, String)]) -> anyhow::Result<Vec<Value>> {
+    let mut objects = Vec::new();
+    for (path, text) in files {
+        let documents: Vec<Value> =
+            serde_saphyr::from_multiple(text).with_context(|| format!("in {}", path.display()))?;
+        for document in documents {
+            match document.get("items").and_then(Value::as_array) {
+                Some(items) => objects.extend(items.iter().cloned()),
+                None => objects.push(document),
+            }
+        }
+    }
+    Ok(objects)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_changes_is_told_again_and_what_cannot_be_read_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("objects.yaml");
+        let node = |name: &str| format!("apiVersion: v1\nkind: Node\nmetadata: {{name: {name}}}\n");
+        std::fs::write(&file, node("n1")).unwrap();
+        let mut changes = follow(vec![folder.path().to_owned()]).unwrap();
+        let mut nodes = async || loop {
+            if let (Kind::Node, Change::Listed(objects)) = changes.recv().await.unwrap() {
+                return objects.iter().map(|object| object["metadata"]["name"].to_string()).collect::<Vec<_>>();
+            }
+        };
+        assert_eq!(nodes().await, ["\"n1\""]);
+        std::fs::write(&file, "kind: [").unwrap();
+        tokio::time::sleep(PAUSE * 3).await;
+        let list = format!(
+            "apiVersion: v1\nkind: List\nitems:\n- {{apiVersion: v1, kind: Node, metadata: {{name: n3}}}}\n---\n{}",
+            node("n2")
+        );
+        std::fs::write(&file, list).unwrap();
+        assert_eq!(nodes().await, ["\"n3\"", "\"n2\""]);
+        assert!(follow(vec![folder.path().join("absent")]).is_err());
+    }
+}
