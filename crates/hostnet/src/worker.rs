@@ -69,7 +69,7 @@ impl Worker {
             match here.map(|link| wire::announce(address.ip, link)) {
                 Some(Ok(())) => {}
                 Some(Err(error)) => {
-                    tracing::warn!(ip = %address.ip, link = address.link, %error, "failed to announce again")
+                    tracing::warn!(ip = %address.ip, link = address.link, %error, "failed to announce again");
                 }
                 None => self.announcements.retract(&address),
             }

@@ -1,14 +1,15 @@
 //! The nftables table of ours.
 
+mod elements;
 mod listing;
 mod memory;
 mod program;
 
-use egret_hostmodel::{Elements, Shape, TABLE, Table, add, delete};
+use egret_hostmodel::{Elements, TABLE, Table, add, delete};
 use nix::errno::Errno;
 use serde_json::Value;
 
-pub(crate) use listing::Listing;
+use elements::Contents;
 pub(crate) use memory::Memory;
 pub use program::NftError;
 pub(crate) use program::Program;
@@ -17,8 +18,8 @@ use crate::netlink::{Fault, Message, Socket};
 
 /// Who speaks to nftables. It is the program `nft`; batches of netlink messages can come in its place.
 pub(crate) trait Nftables {
-    /// The table in nft's JSON; without what is in its sets where it is `terse`. The table is there.
-    fn list(&mut self, terse: bool) -> Result<Value, NftError>;
+    /// Declarations and chains of the table, which is there, in nft's JSON.
+    fn list(&mut self) -> Result<Value, NftError>;
     /// Carries out all the commands, or none of them.
     fn run(&mut self, commands: &str) -> Result<(), NftError>;
 }
@@ -67,7 +68,7 @@ pub(crate) fn replace(nft: &mut dyn Nftables, memory: &Memory, table: &Table) ->
     let commands =
         format!("add table inet {TABLE}\ndelete table inet {TABLE}\n{}{}", shape.render(), add(&table.elements));
     nft.run(&commands)?;
-    memory.keep(shape, &Listing::shape_text(&nft.list(true)?))
+    memory.keep(shape, &listing::text(&nft.list()?))
 }
 
 /// Takes the table away.
@@ -82,9 +83,9 @@ pub(crate) fn change(nft: &mut dyn Nftables, out: &Elements, into: &Elements) ->
 }
 
 /// The table as it is there.
-pub(crate) fn observe(nft: &mut dyn Nftables, memory: &Memory) -> Result<Table, NftError> {
-    let listing = nft.list(false)?;
-    let Listing { elements, strange } = Listing::read(&listing);
-    let shape: Option<Shape> = memory.shape_of(&Listing::shape_text(&listing)).filter(|_| !strange);
-    Ok(Table { shape, elements })
+pub(crate) fn observe(nft: &mut dyn Nftables, socket: &mut Socket, memory: &Memory) -> Result<Table, NftError> {
+    let shape = memory.shape_of(&listing::text(&nft.list()?));
+    let Contents { elements, strange } = elements::read(socket).map_err(NftError::Elements)?;
+    // What cannot be said cannot be taken out either: the table is to be made anew.
+    Ok(Table { shape: shape.filter(|_| !strange), elements })
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::Nftables;
 use crate::Class;
+use crate::netlink::Fault;
 
 /// What comes of nftables.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +26,9 @@ pub enum NftError {
     /// Its JSON is none.
     #[error("failed to read what nft lists")]
     Listing(#[source] serde_json::Error),
+    /// The kernel does not tell what is in the sets.
+    #[error("failed to list elements")]
+    Elements(#[source] Fault),
     /// The memory of how the table looked cannot be kept.
     #[error("failed to remember how the table looks")]
     Memory(#[source] io::Error),
@@ -45,6 +49,7 @@ impl NftError {
                 let changed = ["No such file or directory", "File exists", "Device or resource busy"];
                 if changed.iter().any(|text| complaint.contains(text)) { Class::Conflict } else { Class::Invalid }
             }
+            Self::Elements(fault) => Class::of_fault(*fault),
             Self::Listing(_) | Self::Shapeless => Class::Bug,
         }
     }
@@ -76,10 +81,8 @@ impl Program {
 }
 
 impl Nftables for Program {
-    fn list(&mut self, terse: bool) -> Result<Value, NftError> {
-        let terse: &[&str] = if terse { &["--terse"] } else { &[] };
-        let arguments = [&["--json", "--stateless", "--numeric-protocol"], terse, &["list", "table", "inet", TABLE]];
-        let output = Self::output(&arguments.concat(), "")?;
+    fn list(&mut self) -> Result<Value, NftError> {
+        let output = Self::output(&["--json", "--stateless", "--terse", "list", "table", "inet", TABLE], "")?;
         serde_json::from_slice(&output.stdout).map_err(NftError::Listing)
     }
 
