@@ -5,6 +5,7 @@
 //! | node N on red, the primary network | 192.168.50.1N | `fd00:50::1N` |
 //! | node N on blue | 192.168.60.1N | `fd00:60::1N` |
 //! | the outside server of either network | .200 | `::200` |
+//! | the test itself, if it joins | 192.168.50.100 | `fd00:50::100` |
 //! | pod I (from 11) of node N | 10.244.N.I | `fd00:10:244:N::I` |
 //! | services | 10.96.0.0/16 | `fd00:10:96::/112` |
 //! | the destination that is on red and on blue | 172.31.0.9 | `fd00:31::9` |
@@ -102,6 +103,9 @@ pub(crate) fn subnet_bits(family: Family) -> u8 {
 
 /// The number of an outside server in its network.
 pub(crate) const OUTSIDE: u8 = 200;
+
+/// The number of the namespace that the test itself runs in, on red.
+pub(crate) const SELF: u8 = 100;
 
 /// The number of a node in the networks it is on.
 pub(crate) fn node_host(node: u8) -> u8 {

@@ -69,7 +69,7 @@ pub struct Alone {
     name: String,
     needs: Vec<Need>,
     limit: Duration,
-    environment: Vec<(OsString, OsString)>,
+    environment: Vec<(OsString, Option<OsString>)>,
     way: Way,
 }
 
@@ -95,7 +95,13 @@ impl Alone {
 
     /// The process that the body runs in gets this variable.
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
-        self.environment.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self.environment.push((name.as_ref().to_owned(), Some(value.as_ref().to_owned())));
+        self
+    }
+
+    /// The process that the body runs in does not get this variable.
+    pub fn without(mut self, name: impl AsRef<OsStr>) -> Self {
+        self.environment.push((name.as_ref().to_owned(), None));
         self
     }
 
@@ -124,7 +130,13 @@ impl Alone {
         let mut command = self.way.command();
         command.arg(env::current_exe().expect("Linux knows"));
         command.args([&self.name, "--exact", "--include-ignored", "--nocapture", "--test-threads=1"]);
-        command.env(INSIDE, &self.name).envs(self.environment);
+        command.env(INSIDE, &self.name);
+        for (name, value) in self.environment {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
         let output = command.output().expect("it was started before, to see what there is");
         let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
         let passed = output.status.success() && out.contains("1 passed");

@@ -64,6 +64,17 @@ pub enum LabError {
         /// The links.
         links: String,
     },
+    /// A file below `/etc` could not be written.
+    #[error("failed to write /etc/{path} of {place}")]
+    Etc {
+        /// The file.
+        path: String,
+        /// The namespace.
+        place: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
     /// A socket of a server, a flow or a capture.
     #[error("failed to open a socket in {place}")]
     Socket {

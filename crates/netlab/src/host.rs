@@ -43,7 +43,11 @@ pub struct Host {
 
 impl Host {
     pub(crate) fn new(name: &str, addresses: Vec<IpAddr>, traffic: Traffic) -> Result<Self, LabError> {
-        Ok(Self { name: name.into(), namespace: Arc::new(Namespace::new(name)?), addresses, traffic })
+        Ok(Self::within(Namespace::new(name)?, addresses, traffic))
+    }
+
+    pub(crate) fn within(namespace: Namespace, addresses: Vec<IpAddr>, traffic: Traffic) -> Self {
+        Self { name: namespace.name().into(), namespace: Arc::new(namespace), addresses, traffic }
     }
 
     /// Starts to answer, as soon as it has its addresses.
@@ -152,6 +156,16 @@ impl Host {
         let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let log = PathBuf::from(LOGS).join(format!("{}-{program}-{number}.log", self.name));
         Process::start(&self.namespace, command, log)
+    }
+
+    /// Programs that are started on this host from now on see this file below `/etc`, such as
+    /// `iproute2/rt_tables.d/lab.conf`; those of other hosts do not.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn write_etc(&self, path: &str, text: &str) -> Result<(), LabError> {
+        self.namespace.write_etc(path, text)
     }
 
     /// Does something on a thread of its own that is in this host's namespace. Sockets that are opened there stay there.

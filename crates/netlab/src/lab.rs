@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::IpAddr;
+use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::address::{self, Family, Network, OUTSIDE};
+use crate::address::{self, Family, Network, OUTSIDE, SELF};
 use crate::alone::anybody_inside;
 use crate::error::LabError;
 use crate::host::{Host, LOGS, Traffic};
@@ -26,6 +27,7 @@ pub struct LabBuilder {
     blue: Vec<u8>,
     profile: Profile,
     ovn: bool,
+    bare: bool,
 }
 
 /// Nodes, pods, outside servers and the networks between them, without Kubernetes. All of it is gone when it is dropped,
@@ -86,6 +88,13 @@ impl LabBuilder {
         self
     }
 
+    /// Without what a CNI plugin does on a node: pods are attached by somebody else, who masquerades too. See
+    /// [`Lab::attach_pod`].
+    pub fn bare(mut self) -> Self {
+        self.bare = true;
+        self
+    }
+
     /// Builds it.
     ///
     /// # Errors
@@ -119,6 +128,9 @@ impl LabBuilder {
             lab.add_node(number, self.blue.contains(&number))?;
         }
         lab.connect_nodes()?;
+        if !self.bare {
+            lab.nodes.iter().try_for_each(|node| masquerade::add(node, &lab.nodes))?;
+        }
         lab.settle()?;
         Ok(lab)
     }
@@ -127,7 +139,7 @@ impl LabBuilder {
 impl Lab {
     /// A lab of one node on one network, unless more is asked for.
     pub fn builder() -> LabBuilder {
-        LabBuilder { nodes: 1, blue: Vec::new(), profile: Profile::Stock, ovn: false }
+        LabBuilder { nodes: 1, blue: Vec::new(), profile: Profile::Stock, ovn: false, bare: false }
     }
 
     /// The node of that name: `n1`, `n2` and so on.
@@ -175,6 +187,27 @@ impl Lab {
     #[must_use]
     pub fn outside(&self, network: Network) -> Arc<Host> {
         Arc::clone(self.outside.get(&network).expect("the lab has this network"))
+    }
+
+    /// Gives the namespace that the test itself runs in, and what it starts there, a link on the primary network, for
+    /// what the nodes must reach but the lab does not know, such as an API server.
+    ///
+    /// # Errors
+    ///
+    /// It has one already, or the link cannot be made.
+    pub fn join(&self) -> Result<Arc<Host>, LabError> {
+        let addresses = Family::BOTH.map(|family| Network::Red.address(family, SELF));
+        let own = Namespace::own("self")?;
+        self.switch(Network::Red)?.ip(&[
+            format!("link add self type veth peer name red netns /proc/{}/ns/net", process::id()),
+            "link set self master br0 up".to_owned(),
+        ])?;
+        let mut lines = link_up("red", SELF).to_vec();
+        lines.extend(addresses.map(|address| add_address(address, address::subnet_bits(Family::of(address)), "red")));
+        own.ip(&lines)?;
+        self.switch(Network::Red)?.settle(&["self"])?;
+        own.settle(&["red"])?;
+        Ok(Arc::new(Host::within(own, addresses.to_vec(), self.traffic.clone())))
     }
 
     /// The address of a node in a network.
@@ -330,7 +363,6 @@ impl Lab {
                 let lines = others.flat_map(|other| Family::BOTH.map(|family| pods_of(family, other.number)));
                 node.host.namespace().ip(&lines.collect::<Vec<_>>())?;
             }
-            masquerade::add(node, &self.nodes)?;
         }
         Ok(())
     }

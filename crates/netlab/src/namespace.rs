@@ -6,7 +6,8 @@ use std::io::{self, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::panic;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -24,11 +25,16 @@ pub(crate) const NAMES: &str = "/run/netns";
 /// Links are up at once, unless the kernel is busy with the end of another lab.
 const SETTLED: Duration = Duration::from_secs(10);
 
+/// Where what hosts have in `/etc` beside what the machine has is kept.
+const ETC: &str = "/run/etc";
+
 /// A network namespace that lives as long as this, its sockets and its processes do.
 #[derive(Debug)]
 pub(crate) struct Namespace {
     name: String,
     file: File,
+    /// Whether its programs have an `/etc` of their own.
+    own_etc: AtomicBool,
 }
 
 impl Namespace {
@@ -46,7 +52,19 @@ impl Namespace {
             Ok(file)
         };
         let file = file.and_then(named).map_err(|source| LabError::Namespace { name: name.to_owned(), source })?;
-        Ok(Self { name: name.to_owned(), file })
+        Ok(Self { name: name.to_owned(), file, own_etc: AtomicBool::new(false) })
+    }
+
+    /// The one that this process is in, without a name that others know.
+    pub(crate) fn own(name: &str) -> Result<Self, LabError> {
+        let file = File::open("/proc/self/ns/net");
+        let file = file.map_err(|source| LabError::Namespace { name: name.to_owned(), source })?;
+        Ok(Self { name: name.to_owned(), file, own_etc: AtomicBool::new(false) })
+    }
+
+    /// How others find it.
+    pub(crate) fn path(&self) -> PathBuf {
+        target(&self.name)
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -108,8 +126,7 @@ impl Namespace {
         let (name, arguments) = program.split_first().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
         let mut command = Command::new(name);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // A process starts where the thread is that starts it.
-        let mut child = self.inside(|| command.spawn()).map_err(failed)?;
+        let mut child = self.start(&mut command).map_err(failed)?;
         let mut input = child.stdin.take().expect("it was asked for");
         thread::scope(|scope| {
             // On a thread of its own: a program may talk before it has listened to everything. Or it never listens, and
@@ -118,6 +135,42 @@ impl Namespace {
             child.wait_with_output()
         })
         .map_err(failed)
+    }
+
+    /// Starts a program.
+    pub(crate) fn start(&self, command: &mut Command) -> io::Result<Child> {
+        // A process starts where the thread is that starts it.
+        self.inside(|| {
+            if self.own_etc.load(Ordering::Acquire) {
+                self.see_own_etc()?;
+            }
+            command.spawn()
+        })
+    }
+
+    /// Gives programs that are started from now on a file below `/etc` that others do not see.
+    pub(crate) fn write_etc(&self, path: &str, text: &str) -> Result<(), LabError> {
+        let failed = |source| LabError::Etc { path: path.to_owned(), place: self.name.clone(), source };
+        let [upper, work] = self.etc();
+        let file = upper.join(path);
+        let folder = file.parent().unwrap_or(&upper);
+        fs::create_dir_all(&work).and_then(|()| fs::create_dir_all(folder)).map_err(failed)?;
+        fs::write(file, text).map_err(failed)?;
+        self.own_etc.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    fn etc(&self) -> [PathBuf; 2] {
+        ["upper", "work"].map(|part| PathBuf::from(ETC).join(&self.name).join(part))
+    }
+
+    /// For the calling thread and what it starts.
+    fn see_own_etc(&self) -> io::Result<()> {
+        let [upper, work] = self.etc();
+        unshare(CloneFlags::CLONE_FS | CloneFlags::CLONE_NEWNS)?;
+        let layers = format!("lowerdir=/etc,upperdir={},workdir={}", upper.display(), work.display());
+        mount(Some("overlay"), "/etc", Some("overlay"), MsFlags::empty(), Some(layers.as_str()))?;
+        Ok(())
     }
 
     /// Waits until these links carry packets. The kernel starts to send by a link a moment after both ends are up, and

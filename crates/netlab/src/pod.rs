@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::address::{self, Family};
 use crate::error::LabError;
 use crate::host::Host;
 use crate::lab::{Lab, Node, add_address, default, link_up, unknown};
+use crate::namespace::Namespace;
 use crate::ovn::ROUTER;
 use crate::traffic::PORT;
 
@@ -26,7 +28,8 @@ const GATEWAY6: &str = "fe80::1";
 pub(crate) struct Pod {
     host: Arc<Host>,
     node: u8,
-    number: u8,
+    /// Of its address and its link. A pod that somebody else has attached has none.
+    number: Option<u8>,
 }
 
 impl Lab {
@@ -54,7 +57,10 @@ impl Lab {
             let number = free(&known, node)?;
             let addresses = Family::BOTH.map(|family| address::pod(family, node.number, number)).to_vec();
             let host = Arc::new(Host::new(name.as_ref(), addresses, self.traffic.clone())?);
-            known.insert(name.as_ref().to_owned(), Pod { host: Arc::clone(&host), node: node.number, number });
+            known.insert(
+                name.as_ref().to_owned(),
+                Pod { host: Arc::clone(&host), node: node.number, number: Some(number) },
+            );
             links.entry(node.number).or_default().push(number);
             added.push((host, node.number));
         }
@@ -76,16 +82,54 @@ impl Lab {
     /// Makes the links of new pods on a node.
     fn attach(&self, node: &Node, new: &[u8], known: &BTreeMap<String, Pod>) -> Result<(), LabError> {
         let gateway = node.gateway().namespace();
-        let of = |number: &u8| known.values().find(|pod| pod.node == node.number && pod.number == *number);
+        let of = |number: &u8| known.values().find(|pod| pod.node == node.number && pod.number == Some(*number));
         let mut lines = Vec::new();
-        for pod in new.iter().filter_map(of) {
-            lines.extend(outside_lines(node, pod));
+        for number in new {
+            lines.extend(of(number).into_iter().flat_map(|pod| outside_lines(node, &pod.host, *number)));
         }
         gateway.ip(&lines)?;
         if node.ovn.is_none() {
             self.profile.link(gateway, &new.iter().map(|number| link(*number)).collect::<Vec<_>>())?;
         }
         Ok(())
+    }
+
+    /// A pod with a server that somebody else attaches, such as a CNI plugin: it is given the path of the pod's namespace,
+    /// and returns the addresses.
+    ///
+    /// # Errors
+    ///
+    /// The node is unknown, or the pod cannot be made or attached.
+    pub fn attach_pod<E: From<LabError>>(
+        &self,
+        node: &str,
+        name: &str,
+        attach: impl FnOnce(&Path) -> Result<Vec<IpAddr>, E>,
+    ) -> Result<Arc<Host>, E> {
+        let node = self.find_node(node)?;
+        let namespace = Namespace::new(name)?;
+        namespace.ip(&["link set lo up".to_owned()])?;
+        let addresses = attach(&namespace.path())?;
+        let host = Arc::new(Host::within(namespace, addresses, self.traffic.clone()));
+        host.answer(PORT)?;
+        let pod = Pod { host: Arc::clone(&host), node: node.number, number: None };
+        self.locked_pods().insert(name.to_owned(), pod);
+        Ok(host)
+    }
+
+    /// Takes away a pod that somebody else has attached.
+    ///
+    /// # Errors
+    ///
+    /// There is none of that name, or it cannot be detached.
+    pub fn detach_pod<E: From<LabError>>(
+        &self,
+        name: &str,
+        detach: impl FnOnce(&Path) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let pod = self.locked_pods().remove(name).ok_or_else(|| unknown("pod", name))?;
+        pod.host.fall_silent();
+        detach(&pod.host.namespace().path())
     }
 
     /// Takes a pod away: its link, and with it its routes.
@@ -114,7 +158,7 @@ impl Lab {
             let node = self.find_number(number);
             let mut lines: Vec<String> = Vec::new();
             for pod in &pods {
-                lines.push(format!("link set {} group {GONE}", link(pod.number)));
+                lines.extend(pod.number.map(|number| format!("link set {} group {GONE}", link(number))));
                 if node.ovn.is_some() {
                     lines.push(format!("neigh del proxy {} dev mp0", pod.host.address(Family::V6)));
                 }
@@ -157,7 +201,7 @@ impl Lab {
 
 /// A number that no pod of the node has.
 fn free(known: &BTreeMap<String, Pod>, node: &Node) -> Result<u8, LabError> {
-    let taken: Vec<u8> = known.values().filter(|pod| pod.node == node.number).map(|pod| pod.number).collect();
+    let taken: Vec<u8> = known.values().filter(|pod| pod.node == node.number).filter_map(|pod| pod.number).collect();
     let number = (FIRST..=LAST).find(|number| !taken.contains(number));
     number.ok_or_else(|| LabError::Full { node: node.host.name().to_owned() })
 }
@@ -168,13 +212,13 @@ fn link(number: u8) -> String {
 }
 
 /// On the side of the node, or of OVN: point to point, without a bridge.
-fn outside_lines(node: &Node, pod: &Pod) -> Vec<String> {
-    let link = link(pod.number);
+fn outside_lines(node: &Node, pod: &Host, number: u8) -> Vec<String> {
+    let link = link(number);
     let gateway = address::pod(Family::V4, node.number, ROUTER);
-    let [v4, v6] = Family::BOTH.map(|family| pod.host.address(family));
+    let [v4, v6] = Family::BOTH.map(|family| pod.address(family));
     let [up, link_local] = link_up(&link, ROUTER);
     let mut lines = vec![
-        format!("link add {link} type veth peer name eth0 netns {}", pod.host.name()),
+        format!("link add {link} type veth peer name eth0 netns {}", pod.name()),
         up,
         link_local,
         format!("addr add {gateway}/32 dev {link}"),

@@ -37,7 +37,7 @@ impl Process {
         let name = command.get_program().to_string_lossy().into_owned();
         let failed = |source| LabError::Start { program: name.clone(), place: namespace.name().to_owned(), source };
         let mut leashed = leashed(command, &log).map_err(failed)?;
-        let mut child = namespace.inside(|| leashed.spawn()).map_err(failed)?;
+        let mut child = namespace.start(&mut leashed).map_err(failed)?;
         let leash = child.stdin.take().expect("it was asked for");
         Ok(Self { child, leash, log })
     }

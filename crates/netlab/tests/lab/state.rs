@@ -92,6 +92,34 @@ fn removed(lab: &Lab) -> Outcome {
 }
 
 #[test]
+fn somebody_else_can_attach_a_pod() {
+    alone(test_name!(), &[], || {
+        let lab = Lab::builder().bare().build()?;
+        let node = lab.node("n1");
+        let before = node.dump()?;
+        let addresses: [std::net::IpAddr; 2] = ["10.244.1.77".parse()?, "fd00:10:244:1::77".parse()?];
+        let pod = lab.attach_pod::<Box<dyn std::error::Error>>("n1", "pod", |path| {
+            let path = path.to_str().unwrap();
+            node.ip([&*format!("link add cni type veth peer name eth0 netns {path}"), "link set cni up"])?;
+            let netns = format!("--net={path}");
+            let script = "ip link set eth0 up; ip addr add 10.244.1.77/24 dev eth0;
+                ip addr add fd00:10:244:1::77/64 dev eth0 nodad";
+            node.run(["nsenter", &netns, "sh", "-ec", script])?;
+            node.ip(["addr add 10.244.1.1/24 dev cni", "addr add fd00:10:244:1::1/64 dev cni nodad"])?;
+            Ok(addresses.to_vec())
+        })?;
+        for family in Family::BOTH {
+            let to = pod.address(family);
+            assert!(until(Duration::from_secs(5), || node.tcp(to, PORT).server() == Some("pod")), "{to}");
+        }
+        assert_eq!(lab.node_of("pod").as_deref(), Some("n1"));
+        lab.detach_pod::<egret_netlab::LabError>("pod", |_| node.ip(["link del cni"]))?;
+        assert_eq!(difference(&before, &node.dump()?), "");
+        Ok(())
+    });
+}
+
+#[test]
 fn two_hundred_pods_come_and_go_in_no_time() {
     alone(test_name!(), &[], || {
         let start = Instant::now();
@@ -139,6 +167,35 @@ fn a_program_runs_where_it_was_started_and_ends_when_it_is_dropped() {
             node.inside(|| std::fs::read_link("/proc/thread-self/ns/net"))?.as_os_str(),
             node.run(["readlink", "/proc/self/ns/net"])?.trim_end()
         );
+        Ok(())
+    });
+}
+
+#[test]
+fn a_file_in_etc_is_seen_on_its_host_only() {
+    alone(test_name!(), &[], || {
+        let lab = Lab::builder().nodes(2).build()?;
+        let [n1, n2] = ["n1", "n2"].map(|name| lab.node(name));
+        n1.write_etc("iproute2/rt_tables.d/lab.conf", "1234 blue\n")?;
+        let looked_up = ["ip", "rule", "add", "from", "192.0.2.1", "lookup", "blue"];
+        n1.run(looked_up)?;
+        assert!(n1.run(["ip", "rule", "show"])?.contains("lookup blue"));
+        assert!(n1.run(["ip", "-N", "rule", "show"])?.contains("lookup 1234"));
+        assert!(!n2.output(looked_up)?.status.success());
+        Ok(())
+    });
+}
+
+#[test]
+fn the_test_itself_can_join_and_be_reached() {
+    alone(test_name!(), &[], || {
+        let lab = Lab::builder().nodes(2).build()?;
+        let own = lab.join()?;
+        let listener = std::net::TcpListener::bind((own.address(Family::V6), 0))?;
+        let to = listener.local_addr()?;
+        let node = lab.node("n2");
+        let connected = node.inside(|| std::net::TcpStream::connect_timeout(&to, Duration::from_secs(5)));
+        assert_eq!(connected?.local_addr()?.ip(), node.address(Family::V6));
         Ok(())
     });
 }
