@@ -1,0 +1,10 @@
+//! The shipped agent on nodes of network namespaces, and where packets really go.
+//!
+//! Every test is in namespaces of its own, starts the agent with the objects in files, and starts from stock kernel
+//! parameters as well as from restricted ones. Starting the agent is the only thing that is done to a node.
+
+#![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
+
+mod functional;
+mod objects;
+mod world;

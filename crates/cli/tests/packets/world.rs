@@ -1,0 +1,193 @@
+//! A lab with agents on its nodes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use egret_netlab::{Host, Lab, Process, difference, until};
+use serde_json::{Value, json};
+
+use crate::objects::{Exit, node};
+
+/// What a condition is waited for at most.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
+
+/// A lab, the objects of its cluster, and the agents that read them.
+pub(crate) struct World {
+    pub(crate) lab: Lab,
+    exits: BTreeMap<&'static str, Exit>,
+    more: Vec<Value>,
+    agents: BTreeMap<String, Process>,
+    before: BTreeMap<String, String>,
+    options: Vec<&'static str>,
+}
+
+/// A lab with a second network, on which `n1` is, in table 1234.
+pub(crate) fn blue(profile: egret_netlab::Profile, nodes: u8) -> World {
+    let lab = Lab::builder().nodes(nodes).blue(&[1]).profile(profile).build().unwrap();
+    table(&lab.node("n1"), "1234");
+    World::new(lab)
+}
+
+/// What an administrator of such a network has done: a table that leads there.
+pub(crate) fn table(node: &Host, table: &str) {
+    for line in [
+        format!("route add 192.168.60.0/24 dev eth1 table {table}"),
+        format!("route add default via 192.168.60.200 table {table}"),
+        format!("-6 route add fd00:60::/64 dev eth1 table {table}"),
+        format!("-6 route add default via fd00:60::200 table {table}"),
+    ] {
+        let words: Vec<&str> = std::iter::once("ip").chain(line.split(' ')).collect();
+        node.run(words).unwrap();
+    }
+}
+
+impl World {
+    pub(crate) fn new(lab: Lab) -> Self {
+        let mut world = Self {
+            lab,
+            exits: BTreeMap::new(),
+            more: Vec::new(),
+            agents: BTreeMap::new(),
+            before: BTreeMap::new(),
+            options: Vec::new(),
+        };
+        world.write();
+        world
+    }
+
+    /// Options for agents that are started from now on.
+    pub(crate) fn options(&mut self, options: &[&'static str]) {
+        self.options = options.to_vec();
+    }
+
+    fn file() -> PathBuf {
+        PathBuf::from("/run/objects.json")
+    }
+
+    fn write(&mut self) {
+        let mut items: Vec<Value> = self.lab.nodes().iter().map(|host| node(host)).collect();
+        items.extend(self.exits.values().flat_map(|exit| exit.objects(&self.lab)));
+        items.extend(self.more.clone());
+        let text = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+        // As a whole: an agent must not read half of it.
+        fs::write("/run/objects.new", text).unwrap();
+        fs::rename("/run/objects.new", Self::file()).unwrap();
+    }
+
+    /// The service can be reached, and what is for its load balancer's addresses comes to that node. Before agents are
+    /// started, for it changes the kernel.
+    pub(crate) fn expose(&self, exit: &Exit, node: &str) {
+        self.lab.service(exit.service()).unwrap();
+        for ip in &exit.external {
+            self.lab.route(*ip, node).unwrap();
+        }
+    }
+
+    /// An `EgressService` is there.
+    pub(crate) fn put(&mut self, exit: &Exit) {
+        self.exits.insert(exit.name, exit.clone());
+        self.write();
+    }
+
+    /// The `EgressService` is gone; the service stays.
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.exits.remove(name);
+        self.write();
+    }
+
+    /// Other objects, in place of what was said here before.
+    pub(crate) fn more(&mut self, objects: Vec<Value>) {
+        self.more = objects;
+        self.write();
+    }
+
+    /// Starts the agent of a node.
+    pub(crate) fn start(&mut self, name: &str) {
+        let host = self.lab.node(name);
+        self.before.entry(name.to_owned()).or_insert_with(|| host.dump().unwrap());
+        let mut command = Self::command(name);
+        command.args(["-f", "/run/objects.json", "--log-level", "debug"]).args(&self.options);
+        let agent = host.spawn(&command).unwrap();
+        self.agents.insert(name.to_owned(), agent);
+    }
+
+    fn command(name: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_egret"));
+        command.args(["agent", "--node", name, "--state-folder", &format!("/run/egret-{name}")]);
+        command
+    }
+
+    /// Kills the agent of a node.
+    pub(crate) fn kill(&mut self, name: &str) {
+        drop(self.agents.remove(name));
+    }
+
+    /// What the agent shows; `None` until it shows something.
+    pub(crate) fn snapshot(&self, name: &str) -> Option<Value> {
+        let answer = self.lab.node(name).inside(|| {
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 9411));
+            let mut stream = TcpStream::connect(address).ok()?;
+            stream.set_read_timeout(Some(PATIENCE)).ok()?;
+            stream.write_all(b"GET /snapshot HTTP/1.0\r\n\r\n").ok()?;
+            let mut text = String::new();
+            stream.read_to_string(&mut text).ok()?;
+            Some(text)
+        })?;
+        let (_, body) = answer.split_once("\r\n\r\n")?;
+        serde_json::from_str(body).ok()
+    }
+
+    /// Waits until the agent's snapshot is as wanted, and shows what there is if it does not become so.
+    pub(crate) fn shows(&self, name: &str, wanted: impl Fn(&Value) -> bool) {
+        let shown = || self.snapshot(name).unwrap_or_default();
+        if until(PATIENCE, || wanted(&shown())) {
+            return;
+        }
+        let said = self.agents.get(name).map(Process::said).unwrap_or_default();
+        panic!("the agent of {name} shows\n{:#}\nand says\n{said}", shown());
+    }
+
+    /// Waits until exactly these pods are served or kept in by the node.
+    pub(crate) fn serves(&self, name: &str, pods: &[&str]) {
+        let addresses = pods.iter().flat_map(|pod| self.lab.pod(pod).addresses().to_vec());
+        let mut addresses: Vec<String> = addresses.map(|ip: IpAddr| ip.to_string()).collect();
+        addresses.sort();
+        self.shows(name, |view| {
+            let sources = view["sources"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let mut sources: Vec<&str> = sources.collect();
+            sources.sort_unstable();
+            view["settled"] == true && sources == addresses
+        });
+    }
+
+    /// Waits until the agent says this of an object.
+    pub(crate) fn says(&self, name: &str, about: &str, finding: &str) {
+        self.shows(name, |view| {
+            let reports = view["reports"].as_array().into_iter().flatten();
+            view["settled"] == true
+                && reports.into_iter().any(|report| report["about"] == about && report["finding"]["finding"] == finding)
+        });
+    }
+
+    /// The kernel is what it was before the agent was started.
+    pub(crate) fn is_as_before(&self, name: &str) {
+        let now = || difference(&self.before[name], &self.lab.node(name).dump().unwrap());
+        assert!(until(PATIENCE, || now().is_empty()), "on {name} is left:\n{}", now());
+    }
+
+    /// Stops the agent and runs the clean-up.
+    pub(crate) fn clean_up(&mut self, name: &str) {
+        self.kill(name);
+        let mut command = Self::command(name);
+        command.arg("--cleanup");
+        let mut process = self.lab.node(name).spawn(&command).unwrap();
+        let status = process.wait().unwrap();
+        assert!(status.success(), "{}", process.said());
+        self.is_as_before(name);
+    }
+}
