@@ -27,6 +27,9 @@ pub struct AgentArgs {
     /// The folder that remembers what kernel parameters were; it must not survive a restart of the machine.
     #[arg(long, env = "EGRET_STATE_FOLDER", default_value = "/run/egret", value_name = "FOLDER")]
     pub state_folder: PathBuf,
+    /// Where routing tables have their names; files, and folders with *.conf files [default: those of iproute2].
+    #[arg(long, env = "EGRET_TABLE_NAMES", value_name = "PATH", value_delimiter = ',')]
+    pub table_names: Vec<PathBuf>,
     /// How often the kernel is looked at though nothing was told.
     #[arg(long, env = "EGRET_VERIFY", default_value = "1m", value_name = "TIME")]
     pub verify: String,

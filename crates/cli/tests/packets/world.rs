@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use egret_netlab::{Host, Lab, Process, difference, until};
+use egret_netlab::{Family, Host, Lab, LabBuilder, PORT, Process, Profile, Transport, difference, until};
 use serde_json::{Value, json};
 
 use crate::objects::{Exit, node};
@@ -27,10 +27,48 @@ pub(crate) struct World {
 }
 
 /// A lab with a second network, on which `n1` is, in table 1234.
-pub(crate) fn blue(profile: egret_netlab::Profile, nodes: u8) -> World {
-    let lab = Lab::builder().nodes(nodes).blue(&[1]).profile(profile).build().unwrap();
+pub(crate) fn two(lab: LabBuilder) -> World {
+    let lab = lab.build().unwrap();
     table(&lab.node("n1"), "1234");
     World::new(lab)
+}
+
+/// From stock kernel parameters, and again from restricted ones.
+pub(crate) fn from_both(nodes: u8, body: impl Fn(World)) -> egret_netlab::Outcome {
+    for profile in Profile::BOTH {
+        let blue: Vec<u8> = (1..=nodes).collect();
+        body(two(Lab::builder().nodes(nodes).blue(&blue).profile(profile)));
+    }
+    Ok(())
+}
+
+/// In every protocol and family, `pod` is answered by `server`, which sees the source of `seen` in that family.
+pub(crate) fn goes(world: &World, pod: &str, server: &str, seen: &[IpAddr]) {
+    for family in Family::BOTH {
+        let seen = seen.iter().find(|ip| Family::of(**ip) == family).unwrap();
+        for transport in Transport::ALL {
+            let reply = world.lab.pod(pod).ask(transport, family.destination(), PORT, egret_netlab::PATIENCE);
+            assert_eq!(reply, format!("{server} saw {seen}").as_str(), "{pod} by {transport:?}\n{}", world.said("n1"));
+        }
+    }
+}
+
+/// Nothing that `pod` sends gets out.
+pub(crate) fn stays_in(world: &World, pod: &str) {
+    for family in Family::BOTH {
+        for transport in Transport::ALL {
+            let reply = world.lab.pod(pod).ask(transport, family.destination(), PORT, Duration::from_millis(200));
+            assert!(!reply.is_answer(), "{pod} by {transport:?}: {reply}");
+        }
+    }
+}
+
+/// The rules of a node that are Egret's, both families, as `ip rule` shows them.
+pub(crate) fn rules(world: &World, node: &str) -> Vec<String> {
+    let host = world.lab.node(node);
+    let shown = [["ip", "-4", "rule"], ["ip", "-6", "rule"]].map(|command| host.run(command).unwrap());
+    let lines = shown.iter().flat_map(|text| text.lines()).filter(|line| line.contains("proto 68"));
+    lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
 
 /// What an administrator of such a network has done: a table that leads there.
@@ -148,7 +186,7 @@ impl World {
         if until(PATIENCE, || wanted(&shown())) {
             return;
         }
-        let said = self.agents.get(name).map(Process::said).unwrap_or_default();
+        let said = self.said(name);
         panic!("the agent of {name} shows\n{:#}\nand says\n{said}", shown());
     }
 
@@ -172,6 +210,22 @@ impl World {
             view["settled"] == true
                 && reports.into_iter().any(|report| report["about"] == about && report["finding"]["finding"] == finding)
         });
+    }
+
+    /// What the agent of a node has said so far.
+    pub(crate) fn said(&self, name: &str) -> String {
+        self.agents.get(name).map(Process::said).unwrap_or_default()
+    }
+
+    /// Waits until `pod` leaves with these addresses.
+    pub(crate) fn leaves_as(&self, pod: &str, seen: &[IpAddr]) {
+        let as_seen = || {
+            Family::BOTH.into_iter().all(|family| {
+                let source = self.lab.pod(pod).tcp(family.destination(), PORT).source();
+                source.is_some_and(|source| seen.contains(&source))
+            })
+        };
+        assert!(until(PATIENCE, as_seen), "{}", self.said("n1"));
     }
 
     /// The kernel is what it was before the agent was started.

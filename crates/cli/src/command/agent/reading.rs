@@ -20,6 +20,9 @@ pub(super) fn config(args: &AgentArgs) -> Result<Config, Vec<String>> {
     options.datapath = reading.take("--datapath", &args.datapath, datapath).unwrap_or_default();
     options.cluster = reading.list("--cluster-networks", &args.cluster_networks, subnet).into_iter().collect();
     config.files.state.clone_from(&args.state_folder);
+    if !args.table_names.is_empty() {
+        config.files.table_names.clone_from(&args.table_names);
+    }
     config.admin = reading.take("--admin-address", &args.admin_address, listen).unwrap_or(config.admin);
     reading.time("--verify", &args.verify, &mut config.verify);
     reading.time("--coalesce", &args.coalesce, &mut config.coalesce);
