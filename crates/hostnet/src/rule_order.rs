@@ -60,7 +60,7 @@ mod tests {
         let all = Rule::new(Family::V4, 5000, RuleAction::Lookup(7));
         let found = |rule: &Rule| FoundRule { v6: false, priority: 5000, protocol: 68, rule: Some(rule.clone()) };
         let mut order = RuleOrder::new([&narrow, &other, &plain, &all].map(found).to_vec(), 68);
-        assert_eq!(order.before(&plain), [narrow.clone()]);
+        assert_eq!(order.before(&plain), std::slice::from_ref(&narrow));
         assert_eq!(order.before(&all), [narrow.clone(), plain.clone(), other.clone()]);
         assert_eq!(order.before(&narrow), []);
         order.remove(&narrow);

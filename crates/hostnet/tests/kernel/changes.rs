@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use egret_hostmodel::{Role, State, Step};
 use egret_hostnet::Observed;
+use egret_netlab::test_name;
 use futures::{FutureExt as _, StreamExt as _};
 use tokio::time::timeout;
 
-use crate::namespace::{alone, here, nft, run};
+use crate::namespace::{alone, nft, run};
 use crate::node::{Node, everything, ip, lookup};
 
 const CHANGE: Duration = Duration::from_secs(1);
@@ -35,7 +36,7 @@ fn what_others_take_away_or_add_is_told_within_a_second_and_seen() {
         ("ip -6 route delete default table 1005", |it| it.routes.len() == everything().routes.len() - 1),
         ("ip addr delete 192.168.60.50/32 dev eth1", |it| it.addresses.len() == 1),
     ];
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         let node = Node::open();
         for (command, seen) in changes {
             node.become_like(&everything()).await;
@@ -66,7 +67,7 @@ async fn settle(node: &Node) {
 
 #[test]
 fn who_observes_whenever_something_is_told_comes_to_rest() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         let node = Node::open();
         let mut told = pin!(node.kernel.changes());
         node.become_like(&everything()).await;
@@ -84,7 +85,7 @@ fn who_observes_whenever_something_is_told_comes_to_rest() {
 
 #[test]
 fn what_others_do_in_their_own_tables_is_not_told() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         let node = Node::open();
         let mut told = pin!(node.kernel.changes());
         nft("add table ip kube-proxy\nadd set ip kube-proxy ips { type ipv4_addr; }");
@@ -100,7 +101,7 @@ fn what_others_do_in_their_own_tables_is_not_told() {
 
 #[test]
 fn a_table_that_somebody_made_in_our_name_has_no_shape_and_is_replaced() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         nft("add table inet egret\nadd set inet egret hold-v4 { type ipv4_addr; flags interval; }\n\
              add element inet egret hold-v4 { 10.0.0.0-10.0.0.5 }");
         let node = Node::open();

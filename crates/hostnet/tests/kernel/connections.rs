@@ -4,8 +4,9 @@ use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
 
 use egret_hostmodel::{Element, Elements, Key, Role, Settings, Shape, Step, Table, Value};
+use egret_netlab::test_name;
 
-use crate::namespace::{alone, here, inside, nft, run};
+use crate::namespace::{alone, inside, nft, run};
 use crate::node::{Node, ip};
 
 /// A socket outside that tells who sends to it, and one for each source that sends.
@@ -47,7 +48,7 @@ fn table(sources: &[&str], with: &str) -> Table {
 
 #[test]
 fn a_forgotten_connection_gets_the_source_address_of_now_and_others_keep_theirs() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         let node = Node::open();
         for (server, sources, with) in [
             ("192.168.60.200", ["192.168.60.11", "192.168.60.12", "192.168.60.13"], "192.168.60.50"),
@@ -77,7 +78,7 @@ fn a_forgotten_connection_gets_the_source_address_of_now_and_others_keep_theirs(
 
 #[test]
 fn connections_in_others_zones_are_not_forgotten() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         let node = Node::open();
         nft("add table inet track\n\
              add chain inet track zone { type filter hook output priority raw; }\n\

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use egret_hostmodel::{Others, State, Step};
 use egret_hostnet::{Foreign, StepError};
+use egret_netlab::test_name;
 
-use crate::namespace::{alone, dump, here, nft, run, same};
+use crate::namespace::{alone, dump, nft, run, same};
 use crate::node::{Node, default_route, egress, everything, lookup};
 
 #[test]
 fn what_looks_like_ours_and_is_not_survives_everything() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         for command in [
             // The same as a rule of ours but for who made it, and rules in our places that say other things.
             "ip rule add priority 5000 from 10.244.1.7 lookup 1005",
@@ -51,7 +52,7 @@ fn what_looks_like_ours_and_is_not_survives_everything() {
 
 #[test]
 fn a_rule_comes_beside_its_twin_and_goes_from_beside_it() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         run("ip rule add priority 5000 from 10.244.1.7 lookup 1005");
         let (node, before) = (Node::open(), dump());
         node.apply(&[Step::AddRule { rule: lookup("10.244.1.7") }]).await;
@@ -63,7 +64,7 @@ fn a_rule_comes_beside_its_twin_and_goes_from_beside_it() {
 
 #[test]
 fn a_place_that_somebody_else_has_is_not_taken() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         run("ip route add default via 192.168.60.201 table 1005");
         run("ip -6 route add default via fd00:60::201 table 1005");
         run("ip addr add 192.168.60.50/32 dev eth1");
@@ -87,7 +88,7 @@ fn a_place_that_somebody_else_has_is_not_taken() {
 
 #[test]
 fn where_ovnkube_node_serves_addresses_those_that_look_like_ours_are_its_own() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         let node = Node::open();
         node.apply(&[Step::TakeAddress { address: egress("192.168.60.50") }]).await;
         assert_eq!(node.observe().await.others, Others::default());

@@ -1,7 +1,5 @@
 //! A network namespace for one test.
 
-use std::collections::BTreeSet;
-use std::env;
 use std::fs::File;
 use std::future::Future;
 use std::io::Write as _;
@@ -9,46 +7,20 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use egret_netlab::{difference, until};
 use nix::sched::{CloneFlags, setns};
 
-/// Set in the process that is inside; holds the name of the test.
-const INSIDE: &str = "EGRET_HOSTNET_NAMESPACE";
-
-/// Starts the test binary again, in new namespaces and for this test only: a thread cannot enter a namespace without
-/// unsafe code. `body` runs there, beside a link `eth1` whose other end `peer` is in the namespace `outside`.
-pub(crate) fn alone<F: Future<Output = ()>>(path: &str, body: impl FnOnce() -> F) {
-    if env::var_os(INSIDE).is_some() {
+/// Runs the body of a test in namespaces of its own, beside a link `eth1` whose other end `peer` is in the namespace
+/// `outside`.
+pub(crate) fn alone<F: Future<Output = ()>>(name: &str, body: impl FnOnce() -> F) {
+    egret_netlab::alone(name, &[], || {
         prepare();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let limited = async { tokio::time::timeout(Duration::from_mins(2), body()).await };
-        return runtime.block_on(limited).expect("the test ends within two minutes");
-    }
-    let name = path.split_once("::").map_or(path, |(_, name)| name).trim_end_matches("::here");
-    let output = Command::new("unshare")
-        .args(["--net", "--mount", "--fork", "--kill-child"])
-        .arg(env::current_exe().unwrap())
-        .args([name, "--exact", "--nocapture", "--test-threads=1"])
-        .env(INSIDE, name)
-        .output()
-        .unwrap();
-    let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
-    assert!(output.status.success() && out.contains("1 passed"), "{name} failed in its namespace:\n{out}\n{err}");
-    eprint!("{err}");
+        tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(body());
+        Ok(())
+    });
 }
-
-/// The name of the test function that this is written in.
-macro_rules! here {
-    () => {{
-        fn here() {}
-        std::any::type_name_of_val(&here)
-    }};
-}
-pub(crate) use here;
 
 fn prepare() {
-    run("mount -t tmpfs tmpfs /run");
-    run("mkdir /run/netns");
-    run("ip link set lo up");
     run("ip netns add outside");
     run("ip link add eth1 type veth peer name peer netns outside");
     // A link-local address that the kernel makes would come in the middle of a test.
@@ -60,13 +32,9 @@ fn prepare() {
     run("ip -n outside addr add fd00:60::200/64 dev peer nodad");
     run("ip -n outside link set peer up");
     // The kernel takes up to a second until it lets multicast in by a link that came up.
-    for _ in 0..500 {
-        if ["", "-n outside"].iter().all(|it| run(&format!("ip {it} -6 route show table all")).contains("ff00::/8")) {
-            return;
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    panic!("no multicast by eth1");
+    let routes = |place: &str| run(&format!("ip {place} -6 route show table all"));
+    let multicast = || ["", "-n outside"].iter().all(|it| routes(it).contains("ff00::/8"));
+    assert!(until(Duration::from_secs(5), multicast), "no multicast by eth1");
 }
 
 /// Does something in another namespace; what is opened there stays there.
@@ -95,8 +63,7 @@ pub(crate) fn nft(commands: &str) {
 
 /// Everything that anybody can change here, but what changes by itself.
 pub(crate) fn dump() -> String {
-    let mut dump = String::new();
-    for command in [
+    let commands = [
         "ip -details address",
         "ip rule",
         "ip -6 rule",
@@ -104,20 +71,17 @@ pub(crate) fn dump() -> String {
         "ip -6 route show table all",
         "nft --stateless list ruleset",
         "sysctl -a -r net.ipv[46].conf",
-    ] {
+    ];
+    let each = commands.map(|command| {
         // Time left of lifetimes goes by.
-        let lines = run(command);
-        let lines: Vec<&str> = lines.lines().filter(|line| !line.contains("sec")).collect();
-        dump += &format!("# {command}\n{}\n", lines.join("\n"));
-    }
-    dump
+        let told = run(command);
+        let lines: Vec<&str> = told.lines().filter(|line| !line.contains("sec")).collect();
+        format!("# {command}\n{}\n", lines.join("\n"))
+    });
+    each.concat()
 }
 
 /// Fails if two dumps differ, and says where.
 pub(crate) fn same(before: &str, after: &str) {
-    let lines = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
-    let (before, after) = (lines(before), lines(after));
-    let gone: Vec<_> = before.difference(&after).collect();
-    let come: Vec<_> = after.difference(&before).collect();
-    assert!(gone.is_empty() && come.is_empty(), "gone: {gone:#?}\ncome: {come:#?}");
+    assert_eq!(difference(before, after), "");
 }

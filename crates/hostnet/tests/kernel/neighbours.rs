@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use egret_hostmodel::{State, Step};
 use egret_hostnet::StepError;
+use egret_netlab::test_name;
 use nix::libc;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::namespace::{alone, dump, here, inside, run, same};
+use crate::namespace::{alone, dump, inside, run, same};
 use crate::node::{Node, egress};
 
 const BOTH: [&str; 2] = ["192.168.60.50", "fd00:60::50"];
@@ -59,7 +60,7 @@ fn announcements(frames: &[Vec<u8>], mac: &[u8]) -> [usize; 3] {
 
 #[test]
 fn an_address_that_somebody_has_is_not_taken_and_it_is_said_who_has_it() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         for ip in BOTH {
             let length = if ip.contains(':') { "128 nodad" } else { "32" };
             run(&format!("ip -n outside addr add {ip}/{length} dev peer"));
@@ -89,7 +90,7 @@ fn an_address_that_somebody_has_is_not_taken_and_it_is_said_who_has_it() {
 
 #[test]
 fn an_address_that_somebody_else_is_about_to_take_is_contested() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         // Two that ask at the same time, on two links to one bridge.
         run("ip -n outside link add switch type bridge");
         run("ip -n outside link set peer master switch");
@@ -118,7 +119,7 @@ fn an_address_that_somebody_else_is_about_to_take_is_contested() {
 
 #[test]
 fn several_addresses_are_asked_for_at_once() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         let node = Node::open();
         let steps: Vec<Step> = (1..=20)
             .flat_map(|last| [format!("192.168.60.1{last:02}"), format!("fd00:60::1:{last}")])
@@ -142,7 +143,7 @@ fn several_addresses_are_asked_for_at_once() {
 
 #[test]
 fn a_link_without_neighbours_is_not_asked() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         run("ip link set lo up");
         let node = Node::open();
         let mut address = egress("192.168.60.50");
@@ -155,7 +156,7 @@ fn a_link_without_neighbours_is_not_asked() {
 
 #[test]
 fn neighbours_hear_three_times_where_an_address_is_and_believe_it() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         let node = Node::open();
         // They think it to be somewhere else.
         for ip in BOTH {
@@ -175,8 +176,23 @@ fn neighbours_hear_three_times_where_an_address_is_and_believe_it() {
 }
 
 #[test]
+fn an_address_is_announced_even_if_a_step_after_it_was_taken_fails() {
+    alone(test_name!(), || async {
+        let node = Node::open();
+        run("ip -n outside addr add 192.168.60.51/32 dev peer");
+        let mut ear = ear();
+        let applied = node
+            .kernel
+            .apply(&["192.168.60.50", "192.168.60.51"].map(|ip| Step::TakeAddress { address: egress(ip) }))
+            .await;
+        assert_eq!(applied.done, 1);
+        assert_eq!(announcements(&frames(&mut ear, Duration::from_millis(1500)), &mac("eth1")), [1, 1, 0]);
+    });
+}
+
+#[test]
 fn who_dropped_an_address_or_lost_it_does_not_announce_it_any_more() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         let node = Node::open();
         let steps = |ip: &str| {
             let address = egress(ip);

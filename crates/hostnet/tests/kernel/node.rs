@@ -52,7 +52,8 @@ impl Node {
         let steps = diff(&self.found().await, wanted);
         self.apply(&steps).await;
         let found = self.found().await;
-        assert_eq!(&found, wanted, "after {}", steps.iter().map(|step| format!("\n  {step}")).collect::<String>());
+        let steps: Vec<String> = steps.iter().map(ToString::to_string).collect();
+        assert_eq!(&found, wanted, "after {steps:#?}");
     }
 }
 

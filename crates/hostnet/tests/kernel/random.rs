@@ -8,6 +8,7 @@ use egret_hostmodel::{
     Business, EgressAddress, Element, Elements, Hop, Key, Mark, PartKind, ROLES, Route, Rule, RuleAction, Set,
     Settings, Shape, State, Table, Transport, Value, ValueKind, Way,
 };
+use egret_netlab::test_name;
 use ipnet::IpNet;
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
@@ -15,7 +16,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 
-use crate::namespace::{alone, dump, here, same};
+use crate::namespace::{alone, dump, same};
 use crate::node::Node;
 
 fn ip(v6: bool) -> impl Strategy<Value = IpAddr> {
@@ -33,9 +34,10 @@ fn family(v6: bool) -> Family {
 
 /// Prefixes that do not overlap, neighbours among them, and single addresses.
 fn prefix(v6: bool) -> impl Strategy<Value = IpNet> {
-    let texts = match v6 {
-        false => ["10.0.0.0/16", "10.1.0.0/16", "10.3.0.0/32", "10.3.0.1/32", "224.0.0.0/4", "255.255.255.255/32"],
-        true => ["fd00::/64", "fd00:0:0:1::/64", "fd01::1/128", "fd01::2/128", "fe80::/10", "ff00::/8"],
+    let texts = if v6 {
+        ["fd00::/64", "fd00:0:0:1::/64", "fd01::1/128", "fd01::2/128", "fe80::/10", "ff00::/8"]
+    } else {
+        ["10.0.0.0/16", "10.1.0.0/16", "10.3.0.0/32", "10.3.0.1/32", "224.0.0.0/4", "255.255.255.255/32"]
     };
     prop::sample::select(texts.map(|text| text.parse().unwrap()).to_vec())
 }
@@ -119,9 +121,10 @@ fn rule() -> impl Strategy<Value = Rule> {
 
 fn route() -> impl Strategy<Value = Route> {
     any::<bool>().prop_flat_map(|v6| {
-        let (near, all, far) = match v6 {
-            false => (["192.168.60.200", "192.168.60.201"], "0.0.0.0/0", "10.9.9.9"),
-            true => (["fd00:60::200", "fd00:60::201"], "::/0", "fd09::9"),
+        let (near, all, far) = if v6 {
+            (["fd00:60::200", "fd00:60::201"], "::/0", "fd09::9")
+        } else {
+            (["192.168.60.200", "192.168.60.201"], "0.0.0.0/0", "10.9.9.9")
         };
         let hop = |gateway: Option<&str>, onlink, weight| Hop {
             link: "eth1".to_owned(),
@@ -178,7 +181,7 @@ fn state() -> impl Strategy<Value = State> {
 
 #[test]
 fn what_is_wanted_is_what_is_found() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         let (node, before) = (Node::open(), dump());
         let mut runner = TestRunner::new_with_rng(
             Config::default(),

@@ -4,14 +4,15 @@ use std::fs;
 
 use egret_hostmodel::{Hop, State, Step};
 use egret_hostnet::{Class, StepError};
+use egret_netlab::test_name;
 use futures::FutureExt as _;
 
-use crate::namespace::{alone, dump, here, inside, run, same};
+use crate::namespace::{alone, dump, inside, run, same};
 use crate::node::{Node, default_route, egress, everything, ip, lookup};
 
 #[test]
 fn everything_that_can_be_wanted_comes_and_goes_without_a_trace() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         fs::write("/run/rt_tables", "1234 blue\n").unwrap();
         let (node, before) = (Node::open(), dump());
         let wanted = everything();
@@ -35,7 +36,7 @@ fn everything_that_can_be_wanted_comes_and_goes_without_a_trace() {
 
 #[test]
 fn what_is_there_already_or_gone_already_is_no_error() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         let node = Node::open();
         let (route, rule, address) = (default_route("192.168.60.200"), lookup("10.244.1.7"), egress("192.168.60.50"));
         let steps = [
@@ -63,7 +64,7 @@ fn what_is_there_already_or_gone_already_is_no_error() {
 
 #[test]
 fn a_route_is_replaced_by_another_with_its_table_destination_and_metric() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         let node = Node::open();
         for (one, other) in [("192.168.60.200", "192.168.60.201"), ("fd00:60::200", "fd00:60::201")] {
             let hop = |gateway: &str, weight| Hop {
@@ -85,7 +86,7 @@ fn a_route_is_replaced_by_another_with_its_table_destination_and_metric() {
 
 #[test]
 fn steps_end_at_the_first_that_fails() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         let node = Node::open();
         let unreachable = default_route("192.168.99.1");
         let steps = [
@@ -104,7 +105,7 @@ fn steps_end_at_the_first_that_fails() {
 
 #[test]
 fn what_needs_a_link_that_is_not_there_says_so() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         let node = Node::open();
         let mut route = default_route("192.168.60.200");
         route.hops[0].link = "eth7".to_owned();
@@ -128,7 +129,7 @@ fn what_needs_a_link_that_is_not_there_says_so() {
 
 #[test]
 fn a_parameter_goes_back_to_what_it_was_unless_somebody_has_said_it_for_all_links() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         let node = Node::open();
         let (path, file) = ("net/ipv4/conf/eth1/forwarding", "/proc/sys/net/ipv4/conf/eth1/forwarding");
         let set = |value: &str| Step::SetSysctl { path: path.to_owned(), value: value.to_owned() };
@@ -151,7 +152,7 @@ fn a_parameter_goes_back_to_what_it_was_unless_somebody_has_said_it_for_all_link
 
 #[test]
 fn a_parameter_is_forgotten_with_its_link() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         let node = Node::open();
         run("ip link add eth2 type veth peer name peer2");
         let path = "net/ipv4/conf/eth2/rp_filter".to_owned();
@@ -164,7 +165,7 @@ fn a_parameter_is_forgotten_with_its_link() {
 
 #[test]
 fn the_namespace_is_that_of_the_thread_that_opened_it() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         let node = inside("outside", Node::open);
         node.apply(&[
             Step::AddRule { rule: lookup("10.244.1.7") },
@@ -186,7 +187,7 @@ fn the_namespace_is_that_of_the_thread_that_opened_it() {
 
 #[test]
 fn steps_go_on_to_their_end_when_nobody_waits_for_them() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         let node = Node::open();
         let sources = (0..2000).map(|number| format!("10.244.{}.{}", number / 250, number % 250));
         let steps: Vec<Step> = sources.map(|source| Step::AddRule { rule: lookup(&source) }).collect();
@@ -197,7 +198,7 @@ fn steps_go_on_to_their_end_when_nobody_waits_for_them() {
 
 #[test]
 fn a_kernel_that_was_told_to_have_no_ipv6_is_observed_all_the_same() {
-    alone(here!(), || async {
+    alone(test_name!(), || async {
         run("sysctl -qw net.ipv6.conf.all.disable_ipv6=1");
         let node = Node::open();
         let mut wanted = everything();
