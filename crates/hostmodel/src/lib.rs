@@ -18,6 +18,7 @@
 
 mod claim;
 mod diff;
+mod drift;
 mod host;
 mod link;
 mod link_choice;
@@ -35,6 +36,7 @@ mod wanted;
 
 pub use claim::Owner;
 pub use diff::diff;
+pub use drift::{Drift, DriftKind, Thing, drift};
 pub use host::Surroundings;
 pub use link::{EgressAddress, Link, LinkAddress};
 pub use network::NetworkFault;

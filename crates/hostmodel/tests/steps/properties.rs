@@ -1,6 +1,6 @@
 //! Random policies after one another, with agents that are killed in the middle.
 
-use egret_hostmodel::{Datapath, State, Step, diff, wanted};
+use egret_hostmodel::{Datapath, State, Step, diff, drift, wanted};
 use proptest::prelude::*;
 
 use crate::model::Kernel;
@@ -53,6 +53,28 @@ proptest! {
             wanted(&policy, &surroundings, &State::default()),
             wanted(&other, &surroundings, &State::default())
         );
+    }
+
+    #[test]
+    fn there_is_drift_exactly_where_there_are_steps(
+        [before, after] in [any_policy(Datapath::Direct), any_policy(Datapath::Direct)],
+    ) {
+        let surroundings = node();
+        let [before, mut after] = [before, after].map(|policy| state_of(&policy, &surroundings, &State::default()));
+        let told = drift(&before, &after);
+        let only_comments = told.is_empty() && before != after;
+        prop_assert_eq!(told.is_empty(), diff(&before, &after).is_empty() || only_comments);
+        if only_comments {
+            // Nothing but comments may differ then.
+            for (set, keys) in after.table.iter_mut().flat_map(|table| &mut table.elements) {
+                for (key, element) in keys {
+                    let before = &before.table.as_ref().unwrap().elements[set][key];
+                    prop_assert_eq!(&element.value, &before.value);
+                    element.comment.clone_from(&before.comment);
+                }
+            }
+            prop_assert_eq!(before, after);
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("egret-hostnet", &["egret-core", "egret-hostmodel"]),
     ("egret-daemon", &["egret-api", "egret-core"]),
     ("egret-controller", &["egret-core", "egret-api", "egret-placement", "egret-brain", "egret-daemon"]),
+    ("egret-agent", &["egret-core", "egret-api", "egret-hostmodel", "egret-hostnet", "egret-daemon"]),
     ("egret-netlab", &[]),
     (
         "egret-testkit",
