@@ -79,16 +79,17 @@ impl Brain {
             if wanted.lack.blocked() {
                 self.dirty.insert(name.clone());
             }
-            if wanted.provisional {
-                continue;
-            }
-            if let Some(action) = self.change(&name, &wanted.status, now) {
+            let change = if wanted.provisional { None } else { self.change(&name, &wanted.status, now) };
+            if let Some(action) = change {
                 self.count_moves(&name, &wanted.status.items);
                 if let Some(entry) = self.egress_ips.get_mut(&name) {
-                    entry.attempt = Some(wanted.status.items);
+                    (entry.attempt, entry.overtaken) = (Some(wanted.status.items), false);
                 }
                 self.sync_egress_ip(&name);
                 self.dirty.remove(&name);
+                let id = self.flights.begin(&key);
+                output.writes.push(Write { id, object: key, action });
+            } else if let Some(action) = self.look(&name) {
                 let id = self.flights.begin(&key);
                 output.writes.push(Write { id, object: key, action });
             }
@@ -96,6 +97,17 @@ impl Brain {
         if let Some(pruned) = &mut self.pruned {
             pruned.trial = false;
         }
+    }
+
+    /// Changes nothing, and is answered with the object as it is: what became of a write whose outcome is unknown, where
+    /// there is nothing else to write.
+    fn look(&mut self, name: &EgressIpName) -> Option<Action> {
+        let entry = self.egress_ips.get_mut(name).filter(|entry| entry.in_doubt())?;
+        entry.doubt();
+        entry.attempt = None;
+        let operations = vec![entry.meta.test()];
+        self.sync_egress_ip(name);
+        Some(Action::Patch { subresource: None, operations })
     }
 
     /// What the nodes can do for each object that has an address without a node.
@@ -210,6 +222,8 @@ impl Brain {
         let Some(entry) = self.egress_ips.get_mut(name) else { return };
         match result {
             Ok(Some(object)) => {
+                // Its guard held: no write before it has happened.
+                entry.doubtful.clear();
                 let wrote = entry.attempt.take().is_some();
                 let kept =
                     object["status"]["conditions"].as_array().is_some_and(|list| list.iter().any(Condition::is_ours));
@@ -226,7 +240,7 @@ impl Brain {
                 }
             }
             // It may have happened: until the object is seen again it counts as done.
-            Err(WriteError::Transient { .. }) => entry.doubt(),
+            Err(WriteError::Transient { .. }) if !entry.overtaken => entry.doubt(),
             Ok(None) | Err(_) => entry.attempt = None,
         }
         self.sync_egress_ip(name);

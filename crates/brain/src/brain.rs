@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use egret_api::cloud_private_ip_config::address_of;
 use egret_api::{Kind, ObjectKey};
 use egret_core::{
     Address, CloudPrivateIpConfig, EgressIpName, Endpoint, NodeName, Platform, Reachability, ServiceKey, Snapshot,
@@ -42,6 +43,8 @@ pub struct Brain {
     pub(crate) cloud: BTreeMap<Address, cloud::Entry>,
     /// What the writes under way make of requests to the cloud.
     pub(crate) requests: BTreeMap<Address, CloudPrivateIpConfig>,
+    /// The `uid` of requests that are gone by the word of an answer: a watch may tell late what they were.
+    pub(crate) buried: BTreeSet<String>,
     pub(crate) faults: BTreeMap<ObjectKey, usize>,
 
     pub(crate) claims: Claims,
@@ -105,6 +108,7 @@ impl Brain {
             slices_of: BTreeMap::new(),
             cloud: BTreeMap::new(),
             requests: BTreeMap::new(),
+            buried: BTreeSet::new(),
             faults: BTreeMap::new(),
             claims: Claims::default(),
             selectors: Selectors::default(),
@@ -204,22 +208,14 @@ impl Brain {
             return;
         }
         self.leading = leading;
-        self.flights.clear();
-        for address in std::mem::take(&mut self.requests).into_keys() {
-            self.sync_request(address);
+        if leading {
+            self.end_flights();
         }
         self.departed.clear();
         self.drained.clear();
         self.placer = None;
         self.placed.clear();
-        for entry in self.egress_ips.values_mut() {
-            // Whoever leads again may not have been told yet of what went out before.
-            entry.doubt();
-            (entry.attempt, entry.told) = (None, None);
-        }
-        for entry in self.services.values_mut() {
-            entry.attempt = None;
-        }
+        self.egress_ips.values_mut().for_each(|entry| entry.told = None);
         for name in self.egress_ips.keys().cloned().collect::<Vec<_>>() {
             self.sync_egress_ip(&name);
         }
@@ -234,6 +230,23 @@ impl Brain {
         self.dirty_addresses.extend(self.cloud.keys());
         self.dirty_nodes.extend(self.nodes.keys().cloned());
         (self.services_dirty, self.targets_stale) = (true, true);
+    }
+
+    /// Whoever leads anew may not have been told yet of what went out before; the answers came in meanwhile, or never
+    /// will. What nobody knows the outcome of stays in doubt, until its object is seen.
+    fn end_flights(&mut self) {
+        for key in self.flights.clear() {
+            if let Some(address) = address_of(&key.name).filter(|_| key.kind == Kind::CloudPrivateIpConfig) {
+                self.doubt_request(address);
+            }
+        }
+        for entry in self.egress_ips.values_mut() {
+            entry.doubt();
+            entry.attempt = None;
+        }
+        for entry in self.services.values_mut() {
+            entry.attempt = None;
+        }
     }
 
     /// What rested after a refusal may be tried again.

@@ -29,18 +29,21 @@ pub(crate) struct Entry {
     owned: bool,
     /// What the cloud's answer is told from others of the same words by.
     answer: String,
+    /// Nobody knows whether the last write of it has happened: this may be what it was, not what it is.
+    pub(crate) doubtful: bool,
 }
 
 impl Entry {
     pub(crate) fn read(value: &Value, config: CloudPrivateIpConfig) -> Self {
         let answer = format!("{} {}", value["status"]["node"], value["status"]["conditions"]);
         let owned = value["metadata"]["annotations"].get(egress_ip_owner::KEY).is_some();
-        Self { meta: Meta::of(value), config, owned, answer }
+        Self { meta: Meta::of(value), config, owned, answer, doubtful: false }
     }
 
     /// The cloud has the address on `node` for `owner`.
     pub(crate) fn confirms(&self, owner: &EgressIpName, node: &NodeName) -> bool {
-        self.is_for(owner, node) && self.config.state == CloudState::Confirmed && !self.meta.terminating
+        let confirmed = self.config.state == CloudState::Confirmed && !self.meta.terminating;
+        self.is_for(owner, node) && confirmed && !self.doubtful
     }
 
     fn is_for(&self, owner: &EgressIpName, node: &NodeName) -> bool {
@@ -59,7 +62,7 @@ impl Entry {
 pub(crate) enum Step {
     /// There is nothing to do, or nothing that may be done yet.
     None,
-    /// The request is made, moved or withdrawn.
+    /// The request is made, moved or withdrawn, or looked at.
     Write(Action),
 }
 
@@ -86,7 +89,11 @@ pub(crate) fn step(
         (Some(entry), Some((owner, node))) if entry.is_for(owner, node) => {
             // Only a new request makes the cloud try again what it has refused.
             let again = entry.config.state == CloudState::Refused && !resting;
-            if again { Step::Write(withdrawal(entry)) } else { Step::None }
+            match (again, shown, entry.doubtful) {
+                (true, false, _) => Step::Write(withdrawal(entry)),
+                (false, _, true) => Step::Write(look(entry)),
+                _ => Step::None,
+            }
         }
         (Some(entry), Some((owner, node))) if entry.config.owner.as_ref() == Some(owner) => {
             Step::Write(retarget(entry, node))
@@ -118,6 +125,11 @@ fn retarget(entry: &Entry, node: &NodeName) -> Action {
         json!({ "op": "replace", "path": "/spec/node", "value": node.as_str() }),
     ];
     Action::Patch { subresource: None, operations }
+}
+
+/// Changes nothing, and is answered with the request as it is: whether it is still what was seen last.
+fn look(entry: &Entry) -> Action {
+    Action::Patch { subresource: None, operations: vec![entry.meta.test()] }
 }
 
 fn withdrawal(entry: &Entry) -> Action {
@@ -196,6 +208,7 @@ mod tests {
             owned: owner.is_some(),
             config: CloudPrivateIpConfig { address: address(), owner, node: node.into(), state },
             answer: String::new(),
+            doubtful: false,
         }
     }
 
@@ -241,6 +254,26 @@ mod tests {
         assert!(is_delete(&step(address(), Some(&refused), Some(&n1), false, false, true)));
         assert_eq!(step(address(), Some(&refused), None, false, true, true), Step::None);
         assert!(is_delete(&step(address(), Some(&refused), None, false, true, false)), "nobody asks for it any more");
+    }
+
+    #[test]
+    fn what_may_have_been_changed_confirms_nothing_and_is_looked_at() {
+        let (mut confirmed, n1) = (entry(Some("e"), "n1", CloudState::Confirmed), wanted("e", "n1"));
+        assert!(confirmed.confirms(&n1.0, &n1.1));
+        assert_eq!(step(address(), Some(&confirmed), Some(&n1), false, false, true), Step::None);
+        confirmed.doubtful = true;
+        assert!(!confirmed.confirms(&n1.0, &n1.1));
+        let looked_at = step(address(), Some(&confirmed), Some(&n1), true, false, true);
+        let Step::Write(Action::Patch { operations, .. }) = looked_at else { panic!("{looked_at:?}") };
+        assert!(operations.iter().all(|operation| operation["op"] == "test"), "{operations:?}");
+        let n2 = wanted("e", "n2");
+        assert_eq!(step(address(), Some(&confirmed), Some(&n2), true, false, true), Step::None, "it is shown");
+    }
+
+    #[test]
+    fn a_refusal_that_a_status_shows_all_the_same_is_not_withdrawn_before_it_is_not_shown() {
+        let (refused, n1) = (entry(Some("e"), "n1", CloudState::Refused), wanted("e", "n1"));
+        assert_eq!(step(address(), Some(&refused), Some(&n1), true, false, true), Step::None);
     }
 
     #[test]

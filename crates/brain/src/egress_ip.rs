@@ -26,6 +26,8 @@ pub(crate) struct Entry {
     pub(crate) conditions: Vec<Value>,
     /// What the write under way, or one whose outcome is unknown, makes the status.
     pub(crate) attempt: Option<Vec<RecordedItem>>,
+    /// A newer version was seen while the write was under way: it is in that one, or will be in none.
+    pub(crate) overtaken: bool,
     /// Addresses that a write whose outcome is unknown may have put into the status of a version that we have not seen.
     pub(crate) doubtful: BTreeSet<Address>,
     /// Faults of the object that no reason speaks of.
@@ -60,6 +62,7 @@ impl Entry {
             mark: mark.map(|mark| mark.as_str().map_or_else(|| mark.to_string(), str::to_owned)),
             conditions: value["status"]["conditions"].as_array().cloned().unwrap_or_default(),
             attempt: None,
+            overtaken: false,
             doubtful: BTreeSet::new(),
             faults: faults.join("; "),
             told: None,
@@ -73,6 +76,7 @@ impl Entry {
     pub(crate) fn inherit(&mut self, old: Self) {
         if old.meta.uid == self.meta.uid {
             self.attempt = old.attempt;
+            self.overtaken = old.overtaken;
             self.told = old.told;
             self.told_faults = old.told_faults;
             self.missing = old.missing;
@@ -88,6 +92,11 @@ impl Entry {
     /// Nobody knows whether what was attempted has happened; something else may be attempted next.
     pub(crate) fn doubt(&mut self) {
         self.doubtful.extend(self.attempt.iter().flatten().map(|item| item.address));
+    }
+
+    /// Whether there is anything that nobody knows the outcome of, where nothing is under way.
+    pub(crate) fn in_doubt(&self) -> bool {
+        self.attempt.is_some() || !self.doubtful.is_empty()
     }
 
     /// The addresses that some version of its status has, now or soon, or may have.

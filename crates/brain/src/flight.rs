@@ -98,12 +98,12 @@ impl Flights {
         self.flying.len()
     }
 
-    /// Forgets everything: another instance leads.
-    pub(crate) fn clear(&mut self) {
-        self.flying.clear();
+    /// Forgets everything. The objects whose writes nobody knows the outcome of.
+    pub(crate) fn clear(&mut self) -> Vec<ObjectKey> {
         self.objects.clear();
         self.gone.clear();
         self.resting.clear();
+        std::mem::take(&mut self.flying).into_keys().collect()
     }
 }
 

@@ -41,11 +41,14 @@ impl Brain {
         for key in self.known(kind).into_iter().filter(|key| !listed.contains(key)) {
             self.vanished(&key);
         }
+        let uids: std::collections::BTreeSet<_> = objects.iter().map(|object| Meta::of(object).uid).collect();
         for object in objects {
             self.seen(kind, &object, Source::Answer, now);
         }
         if kind == Kind::CloudPrivateIpConfig {
             self.drop_phantoms();
+            // Of what this list does not have a watch that goes on from it tells nothing.
+            self.buried.retain(|uid| uids.contains(uid));
         }
         self.listed.insert(kind);
         self.services_dirty = true;
@@ -90,6 +93,7 @@ impl Brain {
     pub(crate) fn gone(&mut self, kind: Kind, object: &Value) {
         let Some(key) = key_of(kind, object) else { return };
         let uid = Meta::of(object).uid;
+        self.buried.remove(&uid);
         // A new object of that name may be known already, from the answer to the write that made it.
         if self.meta_of(&key).is_none_or(|known| known.uid == uid) {
             self.vanished(&key);
@@ -222,12 +226,17 @@ impl Brain {
             return;
         };
         if let Some(old) = self.egress_ips.remove(&name) {
+            if again {
+                // A list may be from before a write that is in doubt; that is settled by an answer.
+                entry.doubtful.clone_from(&old.doubtful);
+            }
             entry.inherit(old);
         }
         if !again {
             self.flights.changed(key);
             // Whatever was attempted is in this version or will be in none: its guard names an older one.
-            if !self.flights.flies(key) {
+            entry.overtaken = self.flights.flies(key);
+            if !entry.overtaken {
                 entry.attempt = None;
             }
         }
@@ -331,7 +340,8 @@ impl Brain {
         let Some(config) = self.keep(key, cloud_private_ip_config::from_value(value)) else { return };
         let address = config.address;
         let old = self.cloud.get(&address);
-        if old.is_some_and(|old| meta.is_older_than(&old.meta) || meta == old.meta) {
+        let known = old.is_some_and(|old| meta.is_older_than(&old.meta) || meta == old.meta);
+        if known || self.buried.contains(&meta.uid) {
             return;
         }
         let entry = cloud::Entry::read(value, config);

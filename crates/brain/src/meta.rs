@@ -21,13 +21,14 @@ impl Meta {
         }
     }
 
-    /// Whether this is what `known` was before: a watch may tell late what the answer to a write has told already.
+    /// Whether this is what `known` was before, or an object of the same name from before it: a watch may tell late what
+    /// the answer to a write has told already.
     ///
-    /// Versions of one object are compared as numbers, which Kubernetes guarantees since 1.35 and etcd always gave; one
-    /// that is no number counts as new.
+    /// Versions of one kind are compared as numbers, which Kubernetes guarantees since 1.35 and etcd always gave; one that
+    /// is no number counts as new.
     pub(crate) fn is_older_than(&self, known: &Self) -> bool {
         let number = |meta: &Self| meta.resource_version.parse::<u64>().ok();
-        self.uid == known.uid && number(self).zip(number(known)).is_some_and(|(new, known)| new < known)
+        number(self).zip(number(known)).is_some_and(|(new, known)| new < known)
     }
 
     /// The guard of a patch: nobody has changed the object since.
@@ -52,10 +53,11 @@ mod tests {
     }
 
     #[test]
-    fn only_a_smaller_version_of_the_same_object_is_older() {
+    fn only_a_smaller_version_is_older() {
         assert!(meta("a", "9").is_older_than(&meta("a", "10")));
         assert!(!meta("a", "10").is_older_than(&meta("a", "10")));
-        assert!(!meta("b", "9").is_older_than(&meta("a", "10")), "an object of the same name that came later");
+        assert!(meta("b", "9").is_older_than(&meta("a", "10")), "an object of the same name from before");
+        assert!(!meta("b", "11").is_older_than(&meta("a", "10")), "and one that came later");
         assert!(!meta("a", "x").is_older_than(&meta("a", "10")));
     }
 

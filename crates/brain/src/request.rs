@@ -69,8 +69,11 @@ impl Brain {
                 self.dirty_addresses.insert(address);
                 continue;
             }
+            let here = config.zip(wanted).is_some_and(|(config, (_, node))| config.node == *node);
             let attempt = match (&action, wanted) {
                 (Action::Delete { .. }, _) | (_, None) => None,
+                // It was only looked at.
+                (Action::Patch { .. }, _) if here => None,
                 (_, Some((owner, node))) => {
                     let (owner, node) = (Some(owner.clone()), node.clone());
                     Some(CloudPrivateIpConfig { address, owner, node, state: CloudState::Requested })
@@ -90,15 +93,30 @@ impl Brain {
         let Some(address) = address_of(&key.name) else { return };
         match result {
             // It may have happened; until the object is seen again, or the next try has an answer, it counts as done.
-            Err(WriteError::Transient { .. }) => {}
+            Err(WriteError::Transient { .. }) => self.doubt_request(address),
             // Withdrawn, unless a finalizer keeps it: then a watch tells when it is gone.
             Ok(None) | Err(WriteError::Gone) => {
                 self.requests.remove(&address);
-                self.cloud.remove(&address);
+                self.buried.extend(self.cloud.remove(&address).map(|entry| entry.meta.uid));
             }
-            Ok(Some(_)) | Err(_) => drop(self.requests.remove(&address)),
+            Ok(Some(_)) => {
+                self.requests.remove(&address);
+                // Its guard held: no write before it has happened. A list cannot tell that, it may be from before.
+                if let Some(entry) = self.cloud.get_mut(&address) {
+                    entry.doubtful = false;
+                }
+            }
+            Err(_) => drop(self.requests.remove(&address)),
         }
         self.sync_request(address);
+    }
+
+    /// Nobody knows what has become of the last write of the request. Its guard names the version that is known, so a
+    /// newer one settles it.
+    pub(crate) fn doubt_request(&mut self, address: Address) {
+        if let Some(entry) = self.cloud.get_mut(&address) {
+            entry.doubtful = true;
+        }
     }
 
     /// After a write has ended its object is looked at again.

@@ -1,6 +1,6 @@
 //! What must hold of every write of the controller.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use egret_api::{Kind, ObjectKey};
 use egret_testkit::world::items;
@@ -9,22 +9,41 @@ use serde_json::Value;
 use crate::cluster::confirms;
 use crate::store::{MARK, Store};
 
-/// An EgressIP before and after a write of ours. What others wrote into statuses is not our doing.
+/// What others did that is not our doing.
+#[derive(Default)]
+pub(crate) struct Hands {
+    /// Whose status they wrote.
+    pub(crate) statuses: BTreeSet<ObjectKey>,
+    /// Which requests to the cloud they changed or removed, and the last change that had been before.
+    pub(crate) requests: BTreeMap<ObjectKey, usize>,
+}
+
+impl Hands {
+    /// Whoever had been told so many changes of requests cannot know that this one is another now.
+    fn are_secret(&self, address: &str, told: usize) -> bool {
+        let key = ObjectKey::cluster(Kind::CloudPrivateIpConfig, address);
+        self.requests.get(&key).is_some_and(|changed| *changed >= told)
+    }
+}
+
+/// An EgressIP before and after a write of ours, which was decided when so many changes of requests had been told.
 pub(crate) fn egress_ip(
     store: &Store,
     key: &ObjectKey,
     before: &Value,
     after: &Value,
-    by_hand: &BTreeSet<ObjectKey>,
-    cloud: bool,
+    hands: &Hands,
+    cloud: Option<usize>,
 ) {
     let (had, has) = (items(before), items(after));
     for (address, node) in has.iter().filter(|item| !had.contains(item)) {
-        for (other, object) in store.of(Kind::EgressIp).filter(|(other, _)| *other != key && !by_hand.contains(other)) {
+        let others = store.of(Kind::EgressIp).filter(|(other, _)| *other != key && !hands.statuses.contains(other));
+        for (other, object) in others {
             let theirs = items(object).into_iter().any(|(held, _)| held == *address);
             assert!(!theirs, "{address} is given to {key} on {node} while {other} has it");
         }
-        assert!(!cloud || confirms(store, address, node, &key.name), "{address} on {node}: not the cloud's word");
+        let said = |told| confirms(store, address, node, &key.name) || hands.are_secret(address, told);
+        assert!(cloud.is_none_or(said), "{address} on {node}: not the cloud's word");
     }
     if has != had {
         let addresses: BTreeSet<_> = has.iter().map(|(address, _)| address).collect();
@@ -48,8 +67,8 @@ pub(crate) fn egress_ip(
 }
 
 /// A request to the cloud that is about to be changed or withdrawn.
-pub(crate) fn request(store: &Store, key: &ObjectKey, by_hand: &BTreeSet<ObjectKey>) {
-    for (holder, object) in store.of(Kind::EgressIp).filter(|(holder, _)| !by_hand.contains(*holder)) {
+pub(crate) fn request(store: &Store, key: &ObjectKey, hands: &Hands) {
+    for (holder, object) in store.of(Kind::EgressIp).filter(|(holder, _)| !hands.statuses.contains(*holder)) {
         let shown = items(object).into_iter().any(|(address, _)| address == key.name);
         assert!(!shown, "the request for {} changes while {holder} shows it", key.name);
     }

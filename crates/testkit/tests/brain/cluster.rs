@@ -91,9 +91,10 @@ fn selector(drawn: &mut Drawn) -> Value {
     }
 }
 
-/// Somebody changes something. Returns the EgressIP whose status is not the controller's any more.
+/// Somebody changes something. Returns the EgressIP whose status, or the request to the cloud that is not the controller's
+/// any more.
 pub(crate) fn change(store: &mut Store, drawn: &mut Drawn, by_hand: bool) -> Option<ObjectKey> {
-    match drawn.below(if by_hand { 11 } else { 9 }) {
+    match drawn.below(if by_hand { 12 } else { 9 }) {
         0 => {
             let key = any_egress_ip(drawn);
             store.remove(&key);
@@ -116,6 +117,16 @@ pub(crate) fn change(store: &mut Store, drawn: &mut Drawn, by_hand: bool) -> Opt
         8 => edit(store, &any_egress_ip(drawn), |object| {
             object["metadata"]["annotations"][MARK] = json!(drawn.of(&["50000", "garbage", "50001"]));
         }),
+        9 => {
+            let key = ObjectKey::cluster(Kind::CloudPrivateIpConfig, &any_address(drawn));
+            let node = any_node(drawn);
+            if drawn.one_in(3) {
+                store.remove(&key);
+            } else {
+                edit(store, &key, |object| object["spec"]["node"] = json!(node));
+            }
+            return Some(key);
+        }
         _ => {
             let key = any_egress_ip(drawn);
             let items: Vec<Value> =

@@ -11,7 +11,7 @@ pub(crate) fn now() -> Now {
     Now { elapsed: Duration::from_secs(1), wall: Timestamp(1_767_355_200) }
 }
 
-fn node(name: &str, pool: &str) -> Value {
+pub(crate) fn node(name: &str, pool: &str) -> Value {
     let last = &name[1..];
     json!({
         "apiVersion": "v1", "kind": "Node",

@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use egret_api::{Kind, Manifests, ObjectKey};
-use egret_brain::{Answer, Brain, Config, Input, MassSilence, Now, Output, Write, WriteError};
+use egret_api::{Kind, Manifests};
+use egret_brain::{Answer, Brain, Config, Input, MassSilence, Now, Output, Write, WriteError, WriteId};
 use egret_core::{NodeName, Options, Platform, Timestamp};
 use egret_placement::audit::{Check, State, audit};
 use egret_placement::decide;
 use egret_testkit::world::items;
 use serde_json::Value;
 
+use crate::check::Hands;
 use crate::drawn::Drawn;
 use crate::store::Store;
 use crate::{check, cluster};
@@ -42,7 +43,9 @@ pub(crate) struct Schedule {
     targets: BTreeSet<NodeName>,
     wake: Option<Duration>,
     silent: BTreeSet<String>,
-    by_hand: BTreeSet<ObjectKey>,
+    hands: Hands,
+    /// By write, how many changes of requests to the cloud had been told when it was decided.
+    decided: BTreeMap<WriteId, usize>,
     attempts: usize,
 }
 
@@ -65,7 +68,8 @@ impl Schedule {
             targets: BTreeSet::new(),
             wake: None,
             silent: BTreeSet::new(),
-            by_hand: BTreeSet::new(),
+            hands: Hands::default(),
+            decided: BTreeMap::new(),
             attempts: 0,
         };
         schedule.start();
@@ -116,6 +120,7 @@ impl Schedule {
         for write in writes {
             let busy = self.flying.iter().chain(self.heard.iter().map(|(write, _)| write));
             assert!(busy.into_iter().all(|other| other.object != write.object), "seed {}: {write:?}", self.seed);
+            self.decided.insert(write.id, self.seen.get(&Kind::CloudPrivateIpConfig).copied().unwrap_or_default());
             self.flying.push(write);
         }
         active
@@ -135,16 +140,17 @@ impl Schedule {
         if key.kind == Kind::CloudPrivateIpConfig && before.is_some() {
             let mut rehearsal = Store { objects: self.store.objects.clone(), ..Store::default() };
             if rehearsal.execute(&write).is_ok() && rehearsal.objects.get(&key) != before.as_ref() {
-                check::request(&self.store, &key, &self.by_hand);
+                check::request(&self.store, &key, &self.hands);
             }
         }
         let result = self.store.execute(&write);
         if self.store.told.len() > version && key.kind == Kind::EgressIp {
             let after = self.store.objects[&key].clone();
             let before_items = before.as_ref().map(items);
-            check::egress_ip(&self.store, &key, &before.unwrap(), &after, &self.by_hand, self.trouble.cloud);
+            let told = self.trouble.cloud.then(|| self.decided[&write.id]);
+            check::egress_ip(&self.store, &key, &before.unwrap(), &after, &self.hands, told);
             if Some(items(&after)) != before_items {
-                self.by_hand.remove(&key);
+                self.hands.statuses.remove(&key);
             }
         }
         let lost = fails && self.drawn.one_in(8);
@@ -165,7 +171,7 @@ impl Schedule {
     pub(crate) fn step(&mut self) {
         self.now += Duration::from_millis(u64::try_from(self.drawn.below(60)).unwrap());
         match self.drawn.below(40) {
-            0..=4 => self.by_hand.extend(cluster::change(&mut self.store, &mut self.drawn, self.trouble.by_hand)),
+            0..=4 => self.change(),
             5..=13 => {
                 let kinds = self.brain.kinds();
                 let kind = self.drawn.of(&kinds);
@@ -206,6 +212,16 @@ impl Schedule {
             }
             38 => self.interrupt(),
             39 if self.drawn.one_in(4) => self.now += Duration::from_secs(40),
+            _ => {}
+        }
+    }
+
+    fn change(&mut self) {
+        let before = self.store.told.len();
+        let changed = cluster::change(&mut self.store, &mut self.drawn, self.trouble.by_hand);
+        match changed {
+            Some(key) if key.kind == Kind::EgressIp => drop(self.hands.statuses.insert(key)),
+            Some(key) if self.store.told.len() > before => drop(self.hands.requests.insert(key, before)),
             _ => {}
         }
     }
