@@ -6,7 +6,7 @@ use std::time::Duration;
 use egret_api::annotation::egress_ip_mark::{self, Mark};
 use egret_api::{Kind, ObjectKey};
 use egret_core::{Address, EgressIpName, NodeName, RecordedItem};
-use egret_placement::{Availabilities, Availability, Outcome, Touched, lost};
+use egret_placement::{AddressReason, Availabilities, Availability, Outcome, Touched, lost};
 use serde_json::{Value, json};
 
 use crate::brain::{Brain, Pruned};
@@ -69,7 +69,11 @@ impl Brain {
         let lacks = self.lacks(&dirty);
         for name in dirty {
             let Some(wanted) = self.wanted(&name, &lacks) else { continue };
-            self.tell_egress_ip(&name, &wanted.lack, output);
+            self.count_missing(&name, &wanted.lack);
+            // What would be said is overtaken at once, too.
+            if !wanted.provisional {
+                self.tell_egress_ip(&name, &wanted.lack, output);
+            }
             let key = ObjectKey::cluster(Kind::EgressIp, name.as_str());
             if !self.flights.free(&key, now.elapsed) {
                 // Looked at again when the write, or the rest after one that failed, has ended.
@@ -110,19 +114,39 @@ impl Brain {
         Some(Action::Patch { subresource: None, operations })
     }
 
-    /// What the nodes can do for each object that has an address without a node.
+    /// What the nodes can do for each object that has an address without a node, and for each in whose favour one is
+    /// refused to it.
     fn lacks(&self, names: &std::collections::BTreeSet<EgressIpName>) -> BTreeMap<EgressIpName, Availability> {
         let mut availabilities = Availabilities::new(&self.snapshot);
-        let decision = self.decision();
-        let unplaced = |name: &EgressIpName| {
-            let outcomes = decision.and_then(|decision| decision.egress_ips.get(name)).into_iter().flatten();
-            outcomes.into_iter().any(|(_, outcome)| *outcome == Outcome::Unplaced)
-        };
-        let of = |name: &EgressIpName| {
-            let object = self.snapshot.egress_ips.get(name)?;
-            Some((name.clone(), availabilities.of(object)?))
-        };
-        names.iter().filter(|name| unplaced(name)).filter_map(of).collect()
+        let mut lacks = BTreeMap::new();
+        for name in names {
+            for (address, outcome) in self.outcomes(name) {
+                let name = match outcome {
+                    Outcome::Unplaced => name,
+                    Outcome::Refused(AddressReason::HeldByAnother(other)) if self.is_unplaced(other, *address) => other,
+                    _ => continue,
+                };
+                let object = self.snapshot.egress_ips.get(name).filter(|_| !lacks.contains_key(name));
+                lacks.extend(object.and_then(|object| Some((name.clone(), availabilities.of(object)?))));
+            }
+        }
+        lacks
+    }
+
+    fn outcomes(&self, name: &EgressIpName) -> &[(Address, Outcome)] {
+        self.decision().and_then(|decision| decision.egress_ips.get(name)).map_or(&[], Vec::as_slice)
+    }
+
+    fn is_unplaced(&self, name: &EgressIpName, address: Address) -> bool {
+        self.outcomes(name).contains(&(address, Outcome::Unplaced))
+    }
+
+    /// Whether the address is refused in favour of an object that has no node for it yet, and a node of that waits for its
+    /// first probe: should that not answer, the address is free. A controller that has just begun to lead would say
+    /// otherwise than the one before it for a moment.
+    fn is_open(&self, address: Address, outcome: &Outcome, lacks: &BTreeMap<EgressIpName, Availability>) -> bool {
+        let Outcome::Refused(AddressReason::HeldByAnother(other)) = outcome else { return false };
+        self.is_unplaced(other, address) && lacks.get(other) == Some(&Availability::NotProbed)
     }
 
     fn wanted(&self, name: &EgressIpName, lacks: &BTreeMap<EgressIpName, Availability>) -> Option<Wanted> {
@@ -136,6 +160,7 @@ impl Brain {
                     Ok(()) => items.push(RecordedItem { address: *address, node: node.clone() }),
                     Err(wait) => lack.wait(wait, *address),
                 },
+                None if self.is_open(*address, outcome, lacks) => lack.wait(tell::Wait::Claim, *address),
                 None => lack.add(*address, outcome, lacks.get(name).copied(), &entry.object),
             }
         }

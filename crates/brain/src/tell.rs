@@ -20,6 +20,8 @@ pub(crate) enum Wait {
     Release,
     /// A matching node's first probe.
     Probe,
+    /// The first probe of a node that matches the selector of another object, which has the better claim.
+    Claim,
     /// The silence of every matching node is in doubt.
     Doubt,
     /// The cloud's confirmation.
@@ -30,7 +32,7 @@ impl Wait {
     fn reason(self) -> &'static str {
         match self {
             Self::Release => "WaitingForRelease",
-            Self::Probe => "WaitingForProbe",
+            Self::Probe | Self::Claim => "WaitingForProbe",
             Self::Doubt => "NodesInDoubt",
             Self::Cloud => "WaitingForCloud",
         }
@@ -40,6 +42,7 @@ impl Wait {
         match self {
             Self::Release => format!("another EgressIP is still letting go of {addresses}"),
             Self::Probe => format!("no matching node has answered its first probe yet: {addresses}"),
+            Self::Claim => format!("no node that could take {addresses} has answered its first probe yet"),
             Self::Doubt => format!("matching nodes are silent, but so are most others at once: {addresses}"),
             Self::Cloud => format!("the cloud has not confirmed {addresses} yet"),
         }
@@ -114,17 +117,17 @@ impl Lack {
 
     /// A first probe is under way.
     pub(crate) fn probing(&self) -> bool {
-        self.waits.contains_key(&Wait::Probe)
+        self.waits.contains_key(&Wait::Probe) || self.waits.contains_key(&Wait::Claim)
     }
 
     /// What is missing will be known, or done, within a moment.
     pub(crate) fn passing(&self) -> bool {
-        self.probing() || self.waits.contains_key(&Wait::Release)
+        self.probing() || self.blocked()
     }
 
     /// It waits for something that no input about the object itself announces.
     pub(crate) fn blocked(&self) -> bool {
-        self.waits.contains_key(&Wait::Release)
+        self.waits.contains_key(&Wait::Release) || self.waits.contains_key(&Wait::Claim)
     }
 
     /// The reasons, gravest first, each with its message.
@@ -169,10 +172,16 @@ fn refused(address: Address, reason: &AddressReason) -> String {
 }
 
 impl Brain {
-    /// Raises an event for every reason that was not there before; remembers how many addresses lack what.
+    /// Remembers how many addresses lack what.
+    pub(crate) fn count_missing(&mut self, name: &EgressIpName, lack: &Lack) {
+        if let Some(entry) = self.egress_ips.get_mut(name) {
+            entry.missing.clone_from(&lack.missing);
+        }
+    }
+
+    /// Raises an event for every reason that was not there before.
     pub(crate) fn tell_egress_ip(&mut self, name: &EgressIpName, lack: &Lack, output: &mut Output) {
         let Some(entry) = self.egress_ips.get_mut(name) else { return };
-        entry.missing.clone_from(&lack.missing);
         let mut reasons: BTreeSet<(EventReason, String)> = lack.reasons().into_iter().collect();
         if lack.no_mark {
             reasons.insert((EventReason::MarkPoolExhausted, NO_MARK.to_owned()));

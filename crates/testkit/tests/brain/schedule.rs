@@ -47,6 +47,7 @@ pub(crate) struct Schedule {
     /// By write, how many changes of requests to the cloud had been told when it was decided.
     decided: BTreeMap<WriteId, usize>,
     attempts: usize,
+    raised: usize,
 }
 
 impl Schedule {
@@ -71,6 +72,7 @@ impl Schedule {
             hands: Hands::default(),
             decided: BTreeMap::new(),
             attempts: 0,
+            raised: 0,
         };
         schedule.start();
         schedule
@@ -117,6 +119,7 @@ impl Schedule {
         self.wake = wake;
         let active = !writes.is_empty() || !events.is_empty() || retargeted;
         self.attempts += writes.len();
+        self.raised += events.len();
         for write in writes {
             let busy = self.flying.iter().chain(self.heard.iter().map(|(write, _)| write));
             assert!(busy.into_iter().all(|other| other.object != write.object), "seed {}: {write:?}", self.seed);
@@ -330,18 +333,25 @@ impl Schedule {
         }
     }
 
-    /// Neither lists nor a new controller find anything to write, where every node answers: what a new one says of an
-    /// address that two objects want depends on whether it has probed their nodes yet.
+    /// Neither lists nor a new controller find anything to write or to say, whichever nodes are silent and in whatever order
+    /// they are probed.
     pub(crate) fn assert_content(&mut self) {
-        self.silent.clear();
-        self.settle();
-        let before = self.attempts;
+        let before = (self.attempts, self.raised);
         self.brain.kinds().into_iter().for_each(|kind| self.list(kind));
         self.settle();
-        assert_eq!(self.attempts, before, "seed {} {:?}: lists bring no writes", self.seed, self.trouble);
+        let now = (self.attempts, self.raised);
+        assert_eq!(now, before, "seed {} {:?}: lists bring no writes", self.seed, self.trouble);
         self.start();
+        self.pass();
+        let mut targets: Vec<NodeName> = self.targets.iter().cloned().collect();
+        while !targets.is_empty() {
+            let node = targets.remove(self.drawn.below(targets.len()));
+            self.probe(&node);
+            self.pass();
+        }
         self.settle();
-        assert_eq!(self.attempts, before, "seed {} {:?}: nor does a new controller", self.seed, self.trouble);
+        let now = (self.attempts, self.raised);
+        assert_eq!(now, before, "seed {} {:?}: nor does a new controller", self.seed, self.trouble);
     }
 }
 
