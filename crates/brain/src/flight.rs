@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use egret_api::ObjectKey;
+use egret_placement::hash::{pair, stable};
 
 use crate::{WriteError, WriteId};
 
@@ -65,7 +66,8 @@ impl Flights {
     pub(crate) fn failed(&mut self, object: &ObjectKey, error: &WriteError, now: Duration) {
         let failures = self.resting.get(object).map_or(0, |rest| rest.failures) + 1;
         let curable = matches!(error, WriteError::Invalid { .. } | WriteError::Denied { .. });
-        self.resting.insert(object.clone(), Rest { until: now + pause(error, failures), failures, curable });
+        let pause = spread(pause(error, failures), object, failures);
+        self.resting.insert(object.clone(), Rest { until: now + pause, failures, curable });
     }
 
     /// The object is another now: what was wrong with it may not be any more.
@@ -124,8 +126,19 @@ fn pause(error: &WriteError, failures: u32) -> Duration {
     }
 }
 
+/// Up to half as long again: objects that were refused together, by a server that has too much to do, do not come back
+/// together. It follows from the object and the attempt, so that the same inputs give the same outputs.
+fn spread(pause: Duration, object: &ObjectKey, failures: u32) -> Duration {
+    let hash = pair(stable(object.to_string().as_bytes()), failures.into());
+    // 32 bits are exact in an f64.
+    let share = f64::from(u32::try_from(hash >> 32).unwrap_or_default()) / f64::from(u32::MAX);
+    pause + pause.mul_f64(share / 2.0)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use egret_api::Kind;
 
     use super::*;
@@ -142,8 +155,9 @@ mod tests {
         assert_eq!(flights.end(id), Some(object.clone()));
         flights.failed(&object, &transient(None), Duration::ZERO);
         assert!(!flights.free(&object, Duration::from_millis(99)));
-        assert!(flights.free(&object, Duration::from_millis(100)));
-        assert_eq!(flights.wake(Duration::ZERO), Some(Duration::from_millis(100)));
+        let rest = flights.wake(Duration::ZERO).unwrap();
+        assert!((Duration::from_millis(100)..=Duration::from_millis(150)).contains(&rest), "{rest:?}");
+        assert!(flights.free(&object, rest));
         assert_eq!(flights.end(id), None, "an answer counts once");
     }
 
@@ -153,6 +167,32 @@ mod tests {
         assert_eq!(pause(&transient(None), 90), Duration::from_secs(5));
         assert_eq!(pause(&transient(Some(Duration::from_secs(9))), 1), Duration::from_secs(9));
         assert_eq!(pause(&WriteError::Conflict { current: Some(serde_json::Value::Null) }, 1), Duration::ZERO);
+    }
+
+    /// 120 objects were refused with 429 and all tried again in the same millisecond, each time.
+    #[test]
+    fn objects_that_were_refused_together_do_not_come_back_together() {
+        let rests = || {
+            let mut flights = Flights::default();
+            let objects: Vec<_> = (0..120).map(|i| ObjectKey::cluster(Kind::EgressIp, &format!("e{i}"))).collect();
+            let times = [1, 2].map(|second| {
+                let now = Duration::from_secs(second * 100);
+                let error = transient(Some(Duration::from_secs(9)));
+                for object in &objects {
+                    flights.failed(object, &error, now);
+                }
+                objects.iter().map(|object| flights.resting[object].until.saturating_sub(now)).collect::<Vec<_>>()
+            });
+            assert_ne!(times[0], times[1], "nor in the same order each time");
+            times
+        };
+        for times in rests() {
+            let asked = Duration::from_secs(9);
+            assert!(times.iter().all(|time| (asked..=asked * 3 / 2).contains(time)), "no sooner than it was asked for");
+            let different: BTreeSet<u128> = times.iter().map(Duration::as_millis).collect();
+            assert!(different.len() > 110, "{}", different.len());
+        }
+        assert_eq!(rests(), rests(), "the brain knows no chance");
     }
 
     #[test]

@@ -22,7 +22,7 @@ mod decision;
 mod election;
 mod events;
 mod explain;
-mod hash;
+pub mod hash;
 mod placer;
 mod plan;
 mod probing;
