@@ -376,7 +376,10 @@ impl Brain {
         let pruned = self.pruned.map(|pruned| pruned.until).filter(|until| *until > now);
         let marks = self.egress_ips.values().filter_map(|entry| entry.mark_denied).map(|(until, _)| until);
         let marks = marks.filter(|until| *until > now).min();
-        [soon, self.flights.wake(now), self.cool_downs.wake(now), pruned, marks].into_iter().flatten().min()
+        [soon, self.flights.wake(now), self.cool_downs.wake(now), self.reach.wake(), pruned, marks]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     pub(crate) fn decision(&self) -> Option<&Decision> {

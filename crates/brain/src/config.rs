@@ -39,11 +39,15 @@ pub struct MassSilence {
     pub least: usize,
     /// If more than this share of them is silent, in percent; 100 switches it off.
     pub percent: u8,
+    /// How long the nodes that are in doubt when it ends may stay silent, counted anew each time one of them answers.
+    pub grace: Duration,
+    /// But never longer than this after its end.
+    pub longest_grace: Duration,
 }
 
 impl Default for MassSilence {
     fn default() -> Self {
-        Self { least: 5, percent: 55 }
+        Self { least: 5, percent: 55, grace: Duration::from_secs(5), longest_grace: Duration::from_secs(30) }
     }
 }
 

@@ -2,12 +2,13 @@
 //!
 //! That many nodes fall silent at once is probably the prober's own fault, so nothing is concluded from it: the nodes
 //! keep what they hold and take nothing new, until the silence is confirmed (they turn NotReady and are probed no more),
-//! the share falls, or the operator says that it is real.
+//! the share falls, or the operator says that it is real. When the share falls those that are still silent have a grace:
+//! whatever ends brings them back one after the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use egret_core::{NodeName, Reachability};
+use egret_core::{NodeName, Reachability, Timestamp};
 
 use crate::config::MassSilence;
 use crate::{Answer, Now};
@@ -30,6 +31,13 @@ pub struct Silence {
     pub nodes: BTreeSet<NodeName>,
     /// How many targets it was judged by.
     pub targets: usize,
+}
+
+/// The nodes that were in doubt when mass silence ended, and are silent still.
+#[derive(Debug)]
+struct Grace {
+    nodes: BTreeSet<NodeName>,
+    until: Duration,
 }
 
 /// What is known of one target.
@@ -69,16 +77,29 @@ impl Known {
 struct Share {
     targets: usize,
     silent: usize,
+    /// Not only late.
+    timed_out: usize,
+}
+
+/// What the shares say.
+#[derive(Clone, Copy, Debug)]
+struct Mass {
+    /// So many are silent that something else must be wrong.
+    is: bool,
+    /// So many even without those that are only late.
+    timed_out: bool,
+    targets: usize,
 }
 
 impl Share {
     fn add(&mut self, known: &Known) {
         self.targets += 1;
         self.silent += usize::from(known.silent());
+        self.timed_out += usize::from(known.alive == Some(false));
     }
 
-    fn is_mass(self, config: MassSilence) -> bool {
-        self.targets >= config.least && self.silent * 100 > self.targets * usize::from(config.percent)
+    fn is_mass(self, silent: usize, config: MassSilence) -> bool {
+        self.targets >= config.least && silent * 100 > self.targets * usize::from(config.percent)
     }
 }
 
@@ -90,6 +111,11 @@ pub(crate) struct Reach {
     /// Targets without an address to probe.
     nowhere: BTreeSet<NodeName>,
     silence: Option<Silence>,
+    /// So many timed out in this silence that it was one even without those that were only late.
+    timed_out: bool,
+    grace: Option<Grace>,
+    /// No grace is longer: counted from the end of the first of several silences that follow each other within a grace.
+    longest: Option<Duration>,
     /// Of the last silence.
     number: u64,
     accepted: Option<u64>,
@@ -104,6 +130,9 @@ impl Reach {
             known: BTreeMap::new(),
             nowhere: BTreeSet::new(),
             silence: None,
+            timed_out: false,
+            grace: None,
+            longest: None,
             number: 0,
             accepted: None,
             losses: 0,
@@ -157,28 +186,21 @@ impl Reach {
     /// Judges what has come in: whether silence is mass silence, and whom to give up. The targets that count as
     /// something else than when they were last judged.
     pub(crate) fn judge(&mut self, Now { elapsed: now, wall }: Now) -> Vec<NodeName> {
-        let (mass, targets) = self.mass(now);
+        let mass = self.mass(now);
         let accepted = |number: u64| self.accepted == Some(number);
         let held = match &self.silence {
-            Some(silence) => mass && !accepted(silence.number),
-            None => mass && !self.settled(),
+            Some(silence) => mass.is && !accepted(silence.number),
+            None => mass.is && !self.settled(),
         };
         if held {
-            let silence = self.silence.get_or_insert_with(|| {
-                self.number = (self.number + 1).max(u64::try_from(wall.0).unwrap_or_default());
-                Silence { number: self.number, since: now, nodes: BTreeSet::new(), targets }
-            });
-            let known = &self.known;
-            silence.nodes.retain(|node| known.get(node).is_some_and(Known::silent));
-            let doubtful = known.iter().filter(|(_, known)| known.silent() && !known.lost && known.answered.is_some());
-            silence.nodes.extend(doubtful.map(|(node, _)| node.clone()));
-            silence.targets = silence.targets.max(targets);
+            self.hold(mass, now, wall);
         } else {
-            self.silence = None;
+            self.end_silence(mass, now);
         }
         let mut news = Vec::new();
+        let (silence, grace) = (self.silence.as_ref().map(|s| &s.nodes), self.grace.as_ref().map(|g| &g.nodes));
         for (node, known) in &mut self.known {
-            let in_doubt = self.silence.as_ref().is_some_and(|silence| silence.nodes.contains(node));
+            let in_doubt = silence.into_iter().chain(grace).any(|nodes| nodes.contains(node));
             if known.alive == Some(false) && !known.lost && !in_doubt {
                 known.lost = true;
                 self.losses += u64::from(known.answered.is_some());
@@ -192,11 +214,62 @@ impl Reach {
         news
     }
 
-    /// Whether so many of those that were alive are silent that something else must be wrong; and how many were asked.
-    fn mass(&self, now: Duration) -> (bool, usize) {
-        let held = |node: &NodeName| self.silence.as_ref().is_some_and(|silence| silence.nodes.contains(node));
+    /// Nothing is concluded from this silence, whether it begins or goes on.
+    fn hold(&mut self, mass: Mass, now: Duration, wall: Timestamp) {
+        // Those that had a grace are silent, and so in doubt again.
+        let before = self.grace.take().is_some() || self.silence.is_some();
+        self.timed_out = mass.timed_out || (self.timed_out && before);
+        let silence = self.silence.get_or_insert_with(|| {
+            self.number = (self.number + 1).max(u64::try_from(wall.0).unwrap_or_default());
+            Silence { number: self.number, since: now, nodes: BTreeSet::new(), targets: mass.targets }
+        });
+        let known = &self.known;
+        silence.nodes.retain(|node| known.get(node).is_some_and(Known::silent));
+        let doubtful = known.iter().filter(|(_, known)| known.silent() && !known.lost && known.answered.is_some());
+        silence.nodes.extend(doubtful.map(|(node, _)| node.clone()));
+        silence.targets = silence.targets.max(mass.targets);
+    }
+
+    /// There is no mass silence, or none any more: those that are silent still are given up after a grace. There is none
+    /// where the operator has said that the silence is real, nor where most had only been late.
+    fn end_silence(&mut self, mass: Mass, now: Duration) {
+        if let Some(silence) = self.silence.take()
+            && !mass.is
+            && self.timed_out
+        {
+            self.longest.get_or_insert(now + self.config.longest_grace);
+            self.grace = Some(Grace { nodes: silence.nodes, until: now + self.config.grace });
+        }
+        let Some(grace) = &mut self.grace else {
+            self.longest = None;
+            return;
+        };
+        let known = &self.known;
+        let back = |node: &NodeName| known.get(node).is_some_and(|known| !known.silent());
+        if grace.nodes.iter().any(back) {
+            grace.until = now + self.config.grace;
+        }
+        grace.until = grace.until.min(self.longest.unwrap_or(grace.until));
+        grace.nodes.retain(|node| known.get(node).is_some_and(Known::silent));
+        if grace.until <= now || grace.nodes.is_empty() {
+            (self.grace, self.longest) = (None, None);
+        }
+    }
+
+    /// When the grace ends.
+    pub(crate) fn wake(&self) -> Option<Duration> {
+        self.grace.as_ref().map(|grace| grace.until)
+    }
+
+    fn in_doubt(&self, node: &NodeName) -> bool {
+        let held = self.silence.as_ref().is_some_and(|silence| silence.nodes.contains(node));
+        held || self.grace.as_ref().is_some_and(|grace| grace.nodes.contains(node))
+    }
+
+    /// Whether so many of those that were alive are silent that something else must be wrong.
+    fn mass(&self, now: Duration) -> Mass {
         let recent = |at: Option<Duration>, within: Duration| at.is_some_and(|at| at + within >= now);
-        let alive = |(node, known): &(&NodeName, &Known)| recent(known.answered, ALIVE_FOR) || held(node);
+        let alive = |(node, known): &(&NodeName, &Known)| recent(known.answered, ALIVE_FOR) || self.in_doubt(node);
         let mut all = Share::default();
         let mut sample = Share::default();
         for (_, known) in self.known.iter().filter(alive) {
@@ -205,7 +278,8 @@ impl Reach {
                 sample.add(known);
             }
         }
-        (all.is_mass(self.config) || sample.is_mass(self.config), all.targets)
+        let mass = |silent: fn(&Share) -> usize| [all, sample].iter().any(|s| s.is_mass(silent(s), self.config));
+        Mass { is: mass(|share| share.silent), timed_out: mass(|share| share.timed_out), targets: all.targets }
     }
 
     /// Whether the silent ones were all given up already: then there is nothing left to hold.
@@ -219,14 +293,12 @@ impl Reach {
             return Reachability::Unreachable;
         }
         let Some(known) = self.known.get(node) else { return Reachability::NotProbed };
-        known.verdict(self.silence.as_ref().is_some_and(|silence| silence.nodes.contains(node)))
+        known.verdict(self.in_doubt(node))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use egret_core::Timestamp;
-
     use super::*;
 
     fn name(i: usize) -> NodeName {
@@ -278,9 +350,53 @@ mod tests {
         // Long after the last answer they are still the same six.
         all(&mut reach, 6..10, Answer::Alive, at(90_000));
         assert_eq!(count(&reach, 10, Reachability::InDoubt), 6);
-        // One answers: five of ten are few enough to be true.
+        // One answers: five of ten are few enough to be true, if it lasts.
         all(&mut reach, 0..1, Answer::Alive, at(91_000));
+        assert!(reach.silence().is_none());
+        assert_eq!(count(&reach, 10, Reachability::InDoubt), 5);
+        assert_eq!(reach.wake(), Some(at(96_000)));
+        all(&mut reach, 1..6, Answer::Silent, at(95_999));
+        assert_eq!(count(&reach, 10, Reachability::InDoubt), 5);
+        judge(&mut reach, at(96_000));
         assert_eq!(count(&reach, 10, Reachability::Unreachable), 5);
+        assert_eq!((reach.wake(), reach.losses), (None, 5));
+    }
+
+    /// With the one that made the share fall all others lost everything in the same moment, though a second later they
+    /// were back.
+    #[test]
+    fn a_roll_out_whose_nodes_come_back_one_by_one_gives_nobody_up() {
+        let mut reach = reach(10);
+        all(&mut reach, 0..10, Answer::Alive, at(0));
+        all(&mut reach, 0..9, Answer::Silent, at(1000));
+        for node in 0..9 {
+            let now = at(4000 + node as u64 * 3000);
+            all(&mut reach, node..node + 1, Answer::Alive, now);
+            all(&mut reach, node + 1..9, Answer::Silent, now);
+            assert_eq!(count(&reach, 10, Reachability::Unreachable), 0, "{node}");
+        }
+        assert_eq!(count(&reach, 10, Reachability::Reachable), 10);
+        assert_eq!((reach.losses, reach.wake()), (0, None));
+        all(&mut reach, 0..1, Answer::Silent, at(60_000));
+        assert_eq!(reach.of(&name(0)), Reachability::Unreachable, "the grace is over with the last of them");
+    }
+
+    #[test]
+    fn who_was_alive_when_it_ended_has_no_grace_and_no_grace_is_endless() {
+        let mut reach = reach(10);
+        all(&mut reach, 0..10, Answer::Alive, at(0));
+        all(&mut reach, 0..8, Answer::Silent, at(1000));
+        all(&mut reach, 0..4, Answer::Alive, at(2000));
+        all(&mut reach, 9..10, Answer::Silent, at(3000));
+        assert_eq!(reach.of(&name(9)), Reachability::Unreachable, "four in doubt and one more are not most");
+        // Most are silent again and again, each time for a moment.
+        for second in 1..=8 {
+            all(&mut reach, 0..2, Answer::Silent, at(second * 4000));
+            assert!(reach.silence().is_some(), "{second}");
+            all(&mut reach, 0..2, Answer::Alive, at(second * 4000 + 100));
+            let in_doubt = count(&reach, 10, Reachability::InDoubt);
+            assert_eq!(in_doubt, if second < 8 { 4 } else { 0 }, "{second}");
+        }
     }
 
     #[test]
@@ -326,7 +442,7 @@ mod tests {
         assert_eq!(count(&reach, 10, Reachability::InDoubt), 6, "another number");
         reach.accept(1_000);
         judge(&mut reach, at(1002));
-        assert_eq!(count(&reach, 10, Reachability::Unreachable), 6);
+        assert_eq!(count(&reach, 10, Reachability::Unreachable), 6, "and there is no grace");
         all(&mut reach, 0..10, Answer::Alive, at(2000));
         all(&mut reach, 0..6, Answer::Silent, at(3000));
         assert_eq!(count(&reach, 10, Reachability::InDoubt), 6, "the next one has another number");

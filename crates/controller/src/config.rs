@@ -315,7 +315,7 @@ mod tests {
         config.probe.tls = Some(TlsFiles { ca: "no/such/file".into(), common_name: "node".to_owned(), client: None });
         config.writes_at_once = 0;
         config.coalesce = Duration::from_secs(2);
-        config.mass_silence = MassSilence { least: 0, percent: 101 };
+        config.mass_silence = MassSilence { least: 0, percent: 101, ..MassSilence::default() };
         config.cool_down = CoolDown { first: Duration::from_secs(9), longest: Duration::from_secs(8) };
         config.retrial = Duration::ZERO;
         let expected = [

@@ -362,6 +362,6 @@ fn options(trouble: Trouble) -> Options {
 
 /// Mass silence would hold what is silent here; it has its own tests.
 fn config(trouble: Trouble) -> Config {
-    let mass_silence = MassSilence { least: 100, percent: 100 };
+    let mass_silence = MassSilence { least: 100, percent: 100, ..MassSilence::default() };
     Config { options: options(trouble), mass_silence, ..Config::default() }
 }
