@@ -72,6 +72,8 @@ pub struct Brain {
     /// The API server drops conditions, so they are not written.
     pub(crate) pruned: Option<Pruned>,
     pub(crate) counters: Counters,
+    /// When the next pass is due: at once if anything has come in that could make a difference.
+    next: Option<Duration>,
 }
 
 /// The API server drops what its old definition of a kind does not know.
@@ -127,6 +129,7 @@ impl Brain {
             dirty_nodes: BTreeSet::new(),
             pruned: None,
             counters: Counters::default(),
+            next: Some(Duration::ZERO),
             config,
         }
     }
@@ -152,19 +155,22 @@ impl Brain {
 
     /// Takes in what has happened.
     pub fn take(&mut self, input: Input, now: Now) {
+        let mut news = true;
         match input {
             Input::Listed { kind, objects } => self.listed(kind, objects, now.elapsed),
             Input::Seen { kind, object } => self.seen(kind, &object, Source::Watch, now.elapsed),
             Input::Gone { kind, object } => self.gone(kind, &object),
             Input::Probed { node, answer } => {
-                self.reach.probed(&node, answer, now.elapsed);
-                if answer == crate::Answer::Alive {
-                    self.targets_stale |= self.drained.remove(&node);
-                }
+                let back = answer == crate::Answer::Alive && self.drained.remove(&node);
+                self.targets_stale |= back;
+                news = self.reach.probed(&node, answer, now.elapsed) || back;
             }
             Input::Written { id, result } => self.written(id, result, now.elapsed),
             Input::Leading(leading) => self.lead(leading, now.elapsed),
             Input::SilenceAccepted(number) => self.reach.accept(number),
+        }
+        if news {
+            self.next = Some(Duration::ZERO);
         }
         if !self.leading {
             // Whoever comes to lead looks at everything; until then nothing piles up.
@@ -179,11 +185,20 @@ impl Brain {
         self.dirty_nodes.clear();
     }
 
+    /// Whether a pass could say anything that the last one has not said: most answers of probes are what was known.
+    #[must_use]
+    pub fn due(&self, now: Now) -> bool {
+        self.next.is_some_and(|next| next <= now.elapsed)
+    }
+
     /// Decides about everything that has come in, and says what is to be done. Nothing, before every kind has been
-    /// listed or while another instance leads.
+    /// listed or while another instance leads, and nothing new if it is not due.
     pub fn pass(&mut self, now: Now) -> Output {
         if !self.ready() || !self.leading {
             return Output::default();
+        }
+        if !self.due(now) {
+            return Output { targets: self.targets.clone(), wake: self.next, ..Output::default() };
         }
         self.end_rests(now.elapsed);
         let retargeted = self.retarget();
@@ -195,7 +210,8 @@ impl Brain {
         self.write_services(now.elapsed, &mut output);
         self.tell_nodes(&mut output);
         output.targets = self.targets.clone();
-        output.wake = self.wake(now.elapsed);
+        self.next = self.wake(now.elapsed);
+        output.wake = self.next;
         output
     }
 

@@ -172,8 +172,12 @@ impl Reach {
         }
     }
 
-    pub(crate) fn probed(&mut self, node: &NodeName, answer: Answer, now: Duration) {
-        let Some(known) = self.known.get_mut(node) else { return };
+    /// Takes an answer. Whether there is anything to judge anew because of it: what a node has said before is no news, and
+    /// whether one that is silent is late again no more. During mass silence every answer is: how many of those that
+    /// reported just now are silent may end it.
+    pub(crate) fn probed(&mut self, node: &NodeName, answer: Answer, now: Duration) -> bool {
+        let Some(known) = self.known.get_mut(node) else { return false };
+        let before = (known.alive, known.silent());
         known.reported = Some(now);
         known.late = answer == Answer::Late;
         match answer {
@@ -181,6 +185,7 @@ impl Reach {
             Answer::Silent => known.alive = Some(false),
             Answer::Late => {}
         }
+        (known.alive, known.silent()) != before || self.silence.is_some()
     }
 
     /// Judges what has come in: whether silence is mass silence, and whom to give up. The targets that count as

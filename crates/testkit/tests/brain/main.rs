@@ -11,6 +11,7 @@ mod doubt;
 mod drawn;
 mod late;
 mod schedule;
+mod silence;
 mod store;
 
 use crate::schedule::{Schedule, Trouble};
