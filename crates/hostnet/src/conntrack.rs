@@ -15,18 +15,22 @@ const NEW: u16 = 0;
 const GET: u16 = 1;
 const DELETE: u16 = 2;
 const CTA_TUPLE_ORIG: u16 = 1;
+const CTA_TUPLE_REPLY: u16 = 2;
 const CTA_ID: u16 = 12;
 const CTA_ZONE: u16 = 18;
 const CTA_FILTER: u16 = 25;
 const CTA_TUPLE_IP: u16 = 1;
 const CTA_IP_V4_SRC: u16 = 1;
+const CTA_IP_V4_DST: u16 = 2;
 const CTA_IP_V6_SRC: u16 = 3;
+const CTA_IP_V6_DST: u16 = 4;
 const CTA_FILTER_ORIG_FLAGS: u16 = 1;
 const BY_SOURCE: u32 = 1;
 /// `struct nfgenmsg`.
 const FIXED: usize = 4;
 
-/// Forgets the connections that these sources opened.
+/// Forgets the connections that these sources opened, but for those to services in the cluster: what has another
+/// destination and the same source. Their next packets would be led to another endpoint, which knows nothing of them.
 ///
 /// Listed, chosen here, and deleted one by one: to delete by a filter is for kernels from 6.11 on, and an older one takes
 /// the same message for another. A single source of IPv4 is left to the kernel to look for, which it can since 5.8; one
@@ -74,11 +78,18 @@ fn deletion(payload: &[u8], v6: bool, sources: &BTreeSet<IpAddr>) -> Result<Opti
     let (Some(tuple), Some(id), false) = (attributes.get(CTA_TUPLE_ORIG), attributes.get(CTA_ID), zone) else {
         return Ok(None);
     };
-    let addresses = Attributes::within(tuple).get(CTA_TUPLE_IP).map(Attributes::within);
-    let kind = if v6 { CTA_IP_V6_SRC } else { CTA_IP_V4_SRC };
-    let source = addresses.and_then(|addresses| addresses.get(kind)).and_then(address);
-    Ok(source.filter(|source| sources.contains(source)).map(|_| {
+    let reply = attributes.get(CTA_TUPLE_REPLY).and_then(|reply| ends(reply, v6));
+    let Some((source, destination)) = ends(tuple, v6) else { return Ok(None) };
+    let inside = reply.is_some_and(|(from, to)| from != destination && to == source);
+    Ok((sources.contains(&source) && !inside).then(|| {
         let message = message(DELETE, libc::NLM_F_ACK, v6);
         message.with_nested(CTA_TUPLE_ORIG, |inside| inside.with_all(tuple)).with(CTA_ID, id)
     }))
+}
+
+/// Source and destination of one direction.
+fn ends(tuple: &[u8], v6: bool) -> Option<(IpAddr, IpAddr)> {
+    let addresses = Attributes::within(Attributes::within(tuple).get(CTA_TUPLE_IP)?);
+    let [source, destination] = if v6 { [CTA_IP_V6_SRC, CTA_IP_V6_DST] } else { [CTA_IP_V4_SRC, CTA_IP_V4_DST] };
+    Some((address(addresses.get(source)?)?, address(addresses.get(destination)?)?))
 }

@@ -24,8 +24,9 @@ const ROUNDING: Duration = Duration::from_millis(1);
 /// What is told while nobody reads is kept up to here; what is lost then is only that there was more.
 const KEPT: usize = 1 << 20;
 
-// linux/rtnetlink.h: RTNLGRP_*, of which bit `number - 1` is the mask.
-const ROUTE_GROUPS: u32 = bit(1) | bit(5) | bit(7) | bit(8) | bit(9) | bit(11) | bit(19);
+// linux/rtnetlink.h: RTNLGRP_*, of which bit `number - 1` is the mask. The last two are NETCONF: `forwarding` and
+// `rp_filter` of links, whoever sets them, also by writing to `/proc/sys`.
+const ROUTE_GROUPS: u32 = bit(1) | bit(5) | bit(7) | bit(8) | bit(9) | bit(11) | bit(19) | bit(24) | bit(25);
 /// linux/netfilter/nfnetlink.h: `NFNLGRP_NFTABLES`.
 const NFTABLES_GROUP: u32 = bit(7);
 /// `linux/netfilter/nf_tables.h`: the name of the table, in messages about whatever is in it, and about itself.

@@ -22,12 +22,16 @@ fn v4(state: &State, role: Role) -> usize {
 #[test]
 fn what_others_take_away_or_add_is_told_within_a_second_and_seen() {
     type Check = fn(&State) -> bool;
-    let changes: [(&str, Check); 12] = [
+    let changes: [(&str, Check); 13] = [
         ("nft delete rule inet egret guard handle", |it| it.table.as_ref().unwrap().shape.is_none()),
         ("nft flush chain inet egret guard", |it| it.table.as_ref().unwrap().shape.is_none()),
         ("nft add rule inet egret guard accept", |it| it.table.as_ref().unwrap().shape.is_none()),
         ("nft add chain inet egret more", |it| it.table.as_ref().unwrap().shape.is_none()),
         ("nft add set inet egret more {type ipv4_addr;}", |it| it.table.as_ref().unwrap().shape.is_none()),
+        // No prefix, and so nothing that could be told of or be taken out.
+        ("nft add element inet egret cluster-v4 {172.16.0.1-172.16.0.5}", |it| {
+            it.table.as_ref().unwrap().shape.is_none()
+        }),
         ("nft add element inet egret hold-v4 {10.9.9.9}", |it| v4(it, Role::Hold) == 1),
         ("nft delete element inet egret service-source-v4 {10.244.1.7}", |it| v4(it, Role::ServiceSource) == 0),
         ("nft flush set inet egret cluster-v4", |it| v4(it, Role::Cluster) == 0),

@@ -12,3 +12,4 @@ mod node;
 mod random;
 mod steps;
 mod timings;
+mod vrf;

@@ -7,13 +7,18 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use egret_netlab::{difference, until};
+use egret_netlab::{Need, difference, until};
 use nix::sched::{CloneFlags, setns};
 
 /// Runs the body of a test in namespaces of its own, beside a link `eth1` whose other end `peer` is in the namespace
 /// `outside`.
 pub(crate) fn alone<F: Future<Output = ()>>(name: &str, body: impl FnOnce() -> F) {
-    egret_netlab::alone(name, &[], || {
+    alone_with(name, &[], body);
+}
+
+/// The same, on machines that have what it needs.
+pub(crate) fn alone_with<F: Future<Output = ()>>(name: &str, needs: &[Need], body: impl FnOnce() -> F) {
+    egret_netlab::alone(name, needs, || {
         prepare();
         tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(body());
         Ok(())
