@@ -9,7 +9,7 @@ BIN := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
 # Always the whole workspace: a single package would be built with other features, and everything below it again.
 CARGO_TEST := INSTA_UPDATE=no cargo test --locked --workspace
 
-.PHONY: help demo test unit controlplane scenarios check docs bench bench-api fuzz crds toolchain
+.PHONY: help demo test test-vm unit controlplane scenarios check docs bench bench-api fuzz crds toolchain
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -24,6 +24,11 @@ demo: toolchain ## show what Egret does, on an example cluster
 # fewer features.
 test: unit ## run every test, then the scenarios
 	@"$(BIN)/scenarios"
+
+# Single tests by name: make test-vm VM_TESTS="functional::..."
+test-vm: toolchain ## run the packet tests on Debian's stock kernel, in an emulated machine [VM_TESTS=names]
+	@vm/run "$$($(CARGO_TEST) --no-run --test packets 2>&1 | sed -n 's/.*Executable .*(\(.*\))$$/\1/p')" \
+		--test-threads=1 --skip churn --skip timing $(VM_TESTS)
 
 unit: toolchain controlplane ## run every test that cargo knows
 	@$(CARGO_TEST) --no-fail-fast -- --quiet

@@ -64,6 +64,7 @@ impl Server {
         // A client belongs to the runtime it was made in, and each test has its own.
         let client = client(slot.plane.config().clone())?;
         let audited = audit::length(&slot.plane.audit_log());
+        tally();
         Ok(Self { slot: Some(slot), client, audited, _permit: permit })
     }
 
@@ -252,4 +253,15 @@ impl Drop for Server {
 
 fn client(config: Config) -> Result<Client, ControlPlaneError> {
     Client::try_from(config).map_err(|source| ControlPlaneError::Client { source })
+}
+
+/// Where it is counted that a test had a server, a line each: who requires that tests ran can see that they did.
+const TALLY: &str = "EGRET_API_TALLY";
+
+fn tally() {
+    let Some(file) = std::env::var_os(TALLY) else { return };
+    let test = std::thread::current().name().unwrap_or_default().to_owned();
+    let opened = std::fs::File::options().create(true).append(true).open(file);
+    let written = opened.and_then(|mut file| std::io::Write::write_all(&mut file, format!("ran {test}\n").as_bytes()));
+    written.expect("the tally can be written");
 }
