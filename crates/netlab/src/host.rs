@@ -113,6 +113,15 @@ impl Host {
         self.namespace.tell(command.as_ref(), "")
     }
 
+    /// Runs a program that must succeed, with this on its standard input.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be started, or fails.
+    pub fn tell<'a>(&self, command: impl AsRef<[&'a str]>, text: &str) -> Result<String, LabError> {
+        self.namespace.tell(command.as_ref(), text)
+    }
+
     /// Runs a program that may fail.
     ///
     /// # Errors

@@ -186,6 +186,17 @@ impl Lab {
         Some(format!("n{node}"))
     }
 
+    /// The subnets that the pods of a node have their addresses from.
+    ///
+    /// # Panics
+    ///
+    /// There is no such node.
+    #[must_use]
+    pub fn pod_subnets(&self, node: &str) -> Vec<String> {
+        let number = self.find_node(node).expect("the lab has a node of this name").number;
+        Family::BOTH.map(|family| address::pod_subnet(family, number)).to_vec()
+    }
+
     fn find_number(&self, node: u8) -> &Node {
         // They were built in the order of their numbers.
         &self.nodes[usize::from(node) - 1]

@@ -4,12 +4,14 @@
 //! ```text
 //!   builders ──> random (clusters, changes) ──> decide against audit
 //!   objects ──> server::hand ──> server <── server::Wire ── controller
+//!   server + netlab ──> cluster: nodes, kube-proxy, CNI plugins, pods
 //!   scenarios/*.yaml ──> scenario ──> world ──> stage: the brain in memory, or the controller and a server
 //! ```
 //!
 //! It judges nothing that the scenarios do not judge, beyond the invariants that `scenarios/README.md` lists.
 
 pub mod builders;
+pub mod cluster;
 pub mod controller;
 pub mod fixture;
 pub mod objects;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -96,6 +97,18 @@ pub enum ControlPlaneError {
     },
 }
 
+/// Where the API server is reached, and the addresses that it gives to services.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) address: Ipv4Addr,
+    pub(crate) services: &'static str,
+}
+
+impl Place {
+    /// For this machine only.
+    const LOCAL: Place = Place { address: Ipv4Addr::LOCALHOST, services: "10.96.0.0/16" };
+}
+
 #[derive(Debug)]
 struct Processes {
     manager: Option<Process>,
@@ -108,6 +121,7 @@ struct Processes {
 pub(crate) struct ControlPlane {
     // Before the folder, so that nobody writes there when it is removed.
     processes: Mutex<Processes>,
+    place: Place,
     port: u16,
     /// Known when the server has made its certificate, and never absent outside [`ControlPlane::start`].
     config: Option<Config>,
@@ -116,8 +130,13 @@ pub(crate) struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// A new one, ready to serve.
+    /// A new one, ready to serve this machine.
     pub(crate) async fn start() -> Result<Self, ControlPlaneError> {
+        Self::start_at(Place::LOCAL).await
+    }
+
+    /// A new one, ready to serve.
+    pub(crate) async fn start_at(place: Place) -> Result<Self, ControlPlaneError> {
         let etcd = find(Part::Etcd).await?;
         find(Part::ApiServer).await?;
         let folder = Folder::new().map_err(|source| ControlPlaneError::Files { source })?;
@@ -127,6 +146,7 @@ impl ControlPlane {
         let etcd = start(Part::Etcd, &etcd, etcd_arguments(&folder), &folder)?;
         let mut plane = Self {
             processes: Mutex::new(Processes { manager: None, api: None, etcd }),
+            place,
             port: 0,
             config: None,
             credentials,
@@ -143,7 +163,7 @@ impl ControlPlane {
 
     /// A file for the administrator or somebody that it impersonates.
     pub(crate) fn kubeconfig(&self, user: Option<&str>) -> Result<PathBuf, ControlPlaneError> {
-        let written = self.credentials.write_kubeconfig(self.port, user);
+        let written = self.credentials.write_kubeconfig((self.place.address, self.port).into(), user);
         written.map_err(|source| ControlPlaneError::Files { source })
     }
 
@@ -301,15 +321,15 @@ impl ControlPlane {
             format!("--cert-dir={}", self.credentials.certificates().display()),
             format!("--token-auth-file={}", self.credentials.token_file().display()),
             format!("--secure-port={}", self.port),
-            "--bind-address=127.0.0.1".to_owned(),
-            "--advertise-address=127.0.0.1".to_owned(),
+            format!("--bind-address={}", self.place.address),
+            format!("--advertise-address={}", self.place.address),
             "--authorization-mode=RBAC".to_owned(),
             // It waits for a controller that makes a service account for each namespace.
             "--disable-admission-plugins=ServiceAccount".to_owned(),
             "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
             format!("--service-account-key-file={key}"),
             format!("--service-account-signing-key-file={key}"),
-            "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
+            format!("--service-cluster-ip-range={}", self.place.services),
             // Endpoints must not be on the loopback, and there are no pods that would miss them.
             "--endpoint-reconciler-type=none".to_owned(),
             // Else it waits a minute for clients that watch.

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use kube::Config;
@@ -47,8 +48,8 @@ impl Credentials {
         self.certificates().join("apiserver.crt")
     }
 
-    /// A kubeconfig for a server at that port, for the administrator or somebody that it impersonates.
-    pub(crate) fn kubeconfig(&self, port: u16, user: Option<&str>) -> Value {
+    /// A kubeconfig for the server at that address, for the administrator or somebody that it impersonates.
+    pub(crate) fn kubeconfig(&self, server: SocketAddr, user: Option<&str>) -> Value {
         let mut auth = json!({"token": self.token});
         if let Some(user) = user {
             auth["as"] = user.into();
@@ -60,18 +61,18 @@ impl Credentials {
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
             "users": [{"name": "test", "user": auth}],
             "clusters": [{"name": "test", "cluster": {
-                "server": format!("https://127.0.0.1:{port}"),
+                "server": format!("https://{server}"),
                 "certificate-authority": self.certificate(),
             }}],
         })
     }
 
     /// The same as a file.
-    pub(crate) fn write_kubeconfig(&self, port: u16, user: Option<&str>) -> io::Result<PathBuf> {
+    pub(crate) fn write_kubeconfig(&self, server: SocketAddr, user: Option<&str>) -> io::Result<PathBuf> {
         // A user's name has colons, and a test may use any.
         let name: String = user.unwrap_or("admin").chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
         let file = self.folder.join(format!("kubeconfig-{name}.yaml"));
-        fs::write(&file, self.kubeconfig(port, user).to_string())?;
+        fs::write(&file, self.kubeconfig(server, user).to_string())?;
         Ok(file)
     }
 }

@@ -30,6 +30,8 @@ mod wait;
 mod wire;
 
 pub use audit::{AuditError, Write};
+pub(crate) use control_plane::{ControlPlane, Place};
+
 pub use control_plane::ControlPlaneError;
 pub use crds::CrdError;
 pub use empty::EmptyError;
