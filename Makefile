@@ -9,7 +9,7 @@ BIN := $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
 # Always the whole workspace: a single package would be built with other features, and everything below it again.
 CARGO_TEST := INSTA_UPDATE=no cargo test --locked --workspace
 
-.PHONY: help demo test test-vm unit controlplane scenarios check docs bench bench-api fuzz crds toolchain
+.PHONY: help demo test test-vm unit controlplane scenarios check docs bench bench-api bench-node fuzz crds toolchain
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -34,8 +34,9 @@ unit: toolchain controlplane ## run every test that cargo knows
 	@$(CARGO_TEST) --no-fail-fast -- --quiet
 
 # Tests would build it themselves, but cargo would call them slow meanwhile.
-controlplane: ## build the etcd and Kubernetes that tests run against, once, outside the checkout
+controlplane: ## build the etcd, Kubernetes and CNI plugins that tests run against, once, outside the checkout
 	@test -n "$$KUBEBUILDER_ASSETS" || controlplane/build >/dev/null
+	@controlplane/cni/build >/dev/null
 
 scenarios: toolchain ## play the scenarios through the controller [DIR=folder] [THROUGH=memory|api]
 	@cargo build --quiet --locked --workspace --bin scenarios
@@ -61,6 +62,10 @@ bench: toolchain ## measure how long decisions take
 bench-api: toolchain controlplane ## measure the controller on a real API server, with probes, and what it costs
 	@cargo build --quiet --locked --release --bin egret
 	@cargo run --quiet --locked --bin bench-api -- "$(dir $(BIN))release/egret"
+
+bench-node: toolchain ## measure the agent on a node made of namespaces, and what a packet costs
+	@cargo test --quiet --locked --release -p egret-cli --test packets -- --ignored --nocapture --test-threads=1 timing \
+		| grep -E 'target|  of a|round trip|FAILED'
 
 fuzz: toolchain ## feed random input to what reads it [WHAT=manifest|selector|annotation] [FOR=seconds]
 	@cargo fuzz --version >/dev/null 2>&1 || \

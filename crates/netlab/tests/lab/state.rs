@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use egret_netlab::{Alone, Family, Lab, Need, Outcome, PORT, alone, difference, test_name, until};
+use egret_netlab::{Alone, Family, Lab, Need, Outcome, PORT, Profile, alone, difference, test_name, until};
 
 #[test]
 fn a_dump_is_the_same_while_nothing_changes() {
@@ -65,6 +65,32 @@ fn a_dump_sees_what_is_changed_and_that_it_is_changed_back() {
             if !back.contains("extra") || change.contains("link") {
                 assert_eq!(difference(&before, &node.dump()?), "", "{back}");
             }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_restricted_node_forwards_only_from_where_a_cni_needs_it_and_filters_everywhere() {
+    alone(test_name!(), &[], || {
+        for profile in Profile::BOTH {
+            let lab = Lab::builder().blue(&[1]).profile(profile).build()?;
+            lab.add_pod("n1", "pod")?;
+            let node = lab.node("n1");
+            let [stock, restricted] = [["1", "1", "1", "1", "0", "0"], ["0", "1", "0", "1", "1", "1"]];
+            let names = [
+                "ipv4/ip_forward",
+                "ipv4/conf/eth0/forwarding",
+                "ipv4/conf/eth1/forwarding",
+                "ipv4/conf/v-11/forwarding",
+                "ipv4/conf/all/rp_filter",
+                "ipv4/conf/eth1/rp_filter",
+            ];
+            let expected = if profile == Profile::Stock { stock } else { restricted };
+            for (name, expected) in names.into_iter().zip(expected) {
+                assert_eq!(node.sysctl(name)?, expected, "{profile:?}: {name}");
+            }
+            assert_eq!(node.sysctl("ipv6/conf/all/forwarding")?, "1", "{profile:?}");
         }
         Ok(())
     });
@@ -202,10 +228,27 @@ fn the_test_itself_can_join_and_be_reached() {
 
 #[test]
 fn a_test_that_needs_what_nobody_has_is_skipped_and_counted() {
-    if std::env::var_os("CI").is_some() {
-        // There it fails, as the next one shows.
-        return;
-    }
+    let binary = std::env::current_exe().unwrap();
+    let folder = std::env::temp_dir().join(format!("egret-lab-{}", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    let tally = folder.join("tally");
+    let run = |ci: &[(&str, &str)]| {
+        let mut command = Command::new(&binary);
+        command.args(["state::needs_the_impossible", "--exact", "--ignored"]).env_remove("CI");
+        command.env("EGRET_LAB_TALLY", &tally).envs(ci.iter().copied()).output().unwrap().status.success()
+    };
+    let known = [("CI", "true"), ("EGRET_LAB_WITHOUT", "devices of kind vrf, the program egret-has-no-such-program")];
+    let passed = [run(&[]), run(&[("CI", "true")]), run(&known)];
+    let counted = std::fs::read_to_string(&tally).unwrap_or_default();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(passed, [true, false, true]);
+    let line = "skipped state::needs_the_impossible: the program egret-has-no-such-program";
+    assert_eq!(counted.lines().collect::<Vec<_>>(), [line, line]);
+}
+
+#[test]
+#[ignore = "only started by another test"]
+fn needs_the_impossible() {
     Alone::new(test_name!()).needs(&[Need::Program("egret-has-no-such-program")]).run(|| panic!("it ran"));
 }
 

@@ -2,9 +2,29 @@
 
 use std::time::{Duration, Instant};
 
-use egret_netlab::{Family, FlowKind, Lab, Network, PORT, Protocol, Transport, alone, test_name, until};
+use egret_netlab::{
+    Family, FlowKind, Lab, Network, PORT, Packet, Profile, Protocol, Transport, alone, difference, test_name, until,
+};
 
 const SOON: Duration = Duration::from_secs(5);
+
+/// The example of `docs/architecture.md`.
+#[test]
+fn a_pod_leaves_with_the_address_of_its_node() {
+    alone(test_name!(), &[], || {
+        let lab = Lab::builder().nodes(2).blue(&[1]).profile(Profile::Restricted).build()?;
+        let pod = lab.add_pod("n1", "web")?;
+        let wire = lab.wire(Network::Red)?;
+        let before = lab.node("n1").dump()?;
+        let flow = pod.flow(FlowKind::Udp, Family::V6.destination(), PORT, 50);
+        assert_eq!(pod.tcp(Family::V4.destination(), PORT), "ext saw 192.168.50.11");
+        assert!(flow.answers(10, Duration::from_secs(5)));
+        let nodes = |packet: &Packet| packet.source != pod.address(Family::of(packet.source));
+        assert!(wire.wrong(nodes).is_empty() && wire.lost() == 0);
+        assert_eq!(difference(&before, &lab.node("n1").dump()?), "");
+        Ok(())
+    });
+}
 
 #[test]
 fn the_wire_sees_what_was_sent_and_only_where_it_was() {
