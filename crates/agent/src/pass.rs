@@ -13,8 +13,10 @@ use crate::annotation::{Annotation, AnnotationError};
 use crate::view::{View, sources};
 use crate::{Objects, Options, told};
 
-/// An address for which somebody else answers is asked for again after this long.
-const CONTESTED: Duration = Duration::from_secs(10);
+/// An address for which somebody else answers is asked for again after this long, doubled each time up to the longest.
+/// Mostly it is the node that had it before, which hears of the move a few milliseconds later than this one.
+const FIRST_CONTESTED: Duration = Duration::from_millis(100);
+const LONGEST_CONTESTED: Duration = Duration::from_secs(10);
 
 /// Why a pass did not make the kernel what it should be.
 #[derive(Debug, thiserror::Error)]
@@ -51,14 +53,22 @@ pub(crate) struct Passed {
     pub(crate) failure: Option<PassError>,
 }
 
+/// An address that somebody else had.
+struct Contest {
+    /// When it is asked for again.
+    again: Instant,
+    /// How long that was from when it was asked for last.
+    pause: Duration,
+}
+
 /// What makes passes over one node's kernel.
 pub(crate) struct Passes {
     kernel: Kernel,
     options: Options,
     /// `None` where there is no API server to say it to.
     annotation: Option<Annotation>,
-    /// Addresses for which somebody else answers, and when that is looked at again.
-    contested: BTreeMap<IpAddr, Instant>,
+    /// Addresses that somebody else had when they were asked for last.
+    contested: BTreeMap<IpAddr, Contest>,
     /// What the last pass that came to its end made true.
     settled: Option<(Policy, State)>,
 }
@@ -71,23 +81,31 @@ impl Passes {
 
     /// When a pass is due though nothing happens.
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.contested.values().min().copied()
+        // One that failed is made again anyway, and has not dealt with those that were due.
+        self.settled.as_ref()?;
+        self.contested.values().map(|contest| contest.again).min()
     }
 
     /// Makes the kernel what `objects` say.
     pub(crate) async fn pass(&mut self, objects: &Objects) -> Result<Passed, ObserveError> {
-        self.contested.retain(|_, again| *again > Instant::now());
+        let began = Instant::now();
         let mut steps = 0;
         loop {
             let observed = self.kernel.observe().await?;
-            let policy = self.policy(objects, &observed);
+            let policy = self.policy(objects, &observed, began);
             let aim = wanted(&policy, &observed.surroundings, &observed.found);
             let needed = diff(&observed.found, &aim.state);
             let told = self.settled.as_ref() != Some(&(policy.clone(), aim.state.clone()));
             let failure = match self.make(&policy, &aim, &observed, &needed, objects, &mut steps).await {
                 Err(PassError::Step(StepError::Contested { address, by })) => {
                     tracing::warn!(address = %address.ip, link = address.link, %by, "somebody else answers for an egress address");
-                    self.contested.insert(address.ip, Instant::now() + CONTESTED);
+                    self.contest(address.ip);
+                    continue;
+                }
+                // No other object waits for somebody to take it away.
+                Err(PassError::Step(StepError::OccupiedAddress { address })) => {
+                    tracing::warn!(address = %address.ip, link = address.link, "somebody else put an egress address on the link");
+                    self.contest(address.ip);
                     continue;
                 }
                 done => done.err(),
@@ -103,13 +121,24 @@ impl Passes {
                 sources: sources(shown),
                 reports: aim.reports,
             };
+            if failure.is_none() {
+                // Asked for again and got, or not wanted any more.
+                self.contested.retain(|_, contest| contest.again > began);
+            }
             self.settled = failure.is_none().then_some((policy, aim.state));
             return Ok(Passed { steps, healed, view, failure });
         }
     }
 
-    fn policy(&self, objects: &Objects, observed: &Observed) -> Policy {
-        let contested: BTreeSet<IpAddr> = self.contested.keys().copied().collect();
+    fn contest(&mut self, ip: IpAddr) {
+        let pause = self.contested.get(&ip).map_or(FIRST_CONTESTED, |before| (before.pause * 2).min(LONGEST_CONTESTED));
+        self.contested.insert(ip, Contest { again: Instant::now() + pause, pause });
+    }
+
+    /// The policy of a pass that began then.
+    fn policy(&self, objects: &Objects, observed: &Observed, began: Instant) -> Policy {
+        let waiting = self.contested.iter().filter(|(_, contest)| contest.again > began);
+        let contested: BTreeSet<IpAddr> = waiting.map(|(ip, _)| *ip).collect();
         told::policy(objects, &self.options, observed.others, &contested)
     }
 

@@ -118,29 +118,42 @@ fn exit(
     }
 }
 
-/// Whether this node holds an address on a secondary network, so that pods matter.
+/// Whether any node holds an address on a secondary network, so that pods matter.
 #[must_use]
-pub fn needs_pods(objects: &Objects, node: &NodeName) -> bool {
-    objects.egress_ips.values().any(|facts| held(objects, facts, node).next().is_some())
+pub fn needs_pods(objects: &Objects) -> bool {
+    objects.egress_ips.values().any(|facts| held(objects, facts).next().is_some())
 }
 
-/// The addresses of an EgressIP that this node holds on a secondary network.
-fn held<'a>(objects: &'a Objects, facts: &'a EgressIpFacts, node: &'a NodeName) -> impl Iterator<Item = IpAddr> + 'a {
-    let network = objects.nodes.get(node.as_str()).and_then(|this| this.node.network.as_ref().ok());
-    let here = facts.object.recorded.iter().filter(move |item| item.node == *node);
-    here.filter(move |item| {
+/// Whether the pods of other nodes matter, too: OVN-Kubernetes leads them to the node that holds an address.
+pub(crate) fn needs_all_pods(objects: &Objects, node: &NodeName) -> bool {
+    objects.egress_ips.values().any(|facts| held(objects, facts).any(|(_, holder)| holder == node))
+}
+
+/// The addresses of an EgressIP that nodes hold on secondary networks, and which nodes do.
+fn held<'a>(objects: &'a Objects, facts: &'a EgressIpFacts) -> impl Iterator<Item = (IpAddr, &'a NodeName)> + 'a {
+    let secondary = facts.object.recorded.iter().filter(|item| {
+        let network = objects.nodes.get(item.node.as_str()).and_then(|holder| holder.node.network.as_ref().ok());
         let hosting = network.and_then(|network| network.hosting(item.address));
         matches!(hosting, Some((NetworkKind::Secondary, _)))
-    })
-    .map(|item| item.address.ip())
+    });
+    secondary.map(|item| (item.address.ip(), &item.node))
 }
 
 fn addresses_of(objects: &Objects, node: &NodeName, datapath: Datapath) -> Vec<AddressExit> {
     let mut exits = Vec::new();
     for facts in objects.egress_ips.values() {
-        for ip in held(objects, facts, node) {
-            let pods = selected(objects, facts, node, datapath);
-            exits.push(AddressExit { name: facts.object.name.clone(), created: facts.object.created, ip, pods });
+        let here: Vec<IpAddr> = held(objects, facts).filter(|(_, holder)| *holder == node).map(|(ip, _)| ip).collect();
+        let has_own = |ip: IpAddr| here.iter().any(|own| own.is_ipv4() == ip.is_ipv4());
+        for (ip, holder) in held(objects, facts).filter(|(ip, holder)| *holder == node || !has_own(*ip)) {
+            // Of those that others hold, the pods of this node come out here if they come out anywhere.
+            let reach = if holder == node { datapath } else { Datapath::Direct };
+            exits.push(AddressExit {
+                name: facts.object.name.clone(),
+                created: facts.object.created,
+                ip,
+                node: holder.clone(),
+                pods: selected(objects, facts, node, reach),
+            });
         }
     }
     exits

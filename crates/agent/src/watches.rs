@@ -101,8 +101,9 @@ fn target(kind: Kind, objects: &Objects, node: &NodeName, datapath: Option<Datap
         }
         Kind::EndpointSlice => target.labels = Some(slices_of(objects)?),
         Kind::Namespace | Kind::Pod => {
-            told::needs_pods(objects, node).then_some(())?;
-            if kind == Kind::Pod && told::datapath(objects, node, datapath) == Datapath::Direct {
+            told::needs_pods(objects).then_some(())?;
+            let all = told::datapath(objects, node, datapath) == Datapath::Ovn && told::needs_all_pods(objects, node);
+            if kind == Kind::Pod && !all {
                 target.fields = Some(format!("spec.nodeName={node}"));
             }
         }

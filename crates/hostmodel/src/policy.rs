@@ -29,7 +29,7 @@ pub struct Policy {
     pub local_policy_sources: BTreeSet<IpAddr>,
     /// The EgressServices.
     pub services: Vec<ServiceExit>,
-    /// The EgressIPs of which this node holds an address on a secondary network.
+    /// The EgressIPs of which this node, or another one only, holds an address on a secondary network.
     pub addresses: Vec<AddressExit>,
     /// Addresses for which somebody else answers on the wire.
     pub contested: BTreeSet<IpAddr>,
@@ -91,7 +91,7 @@ pub struct Port {
     pub node_port: Option<u16>,
 }
 
-/// An EgressIP of which this node holds an address on a secondary network.
+/// An EgressIP of which a node holds an address on a secondary network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressExit {
     /// The object.
@@ -100,6 +100,9 @@ pub struct AddressExit {
     pub created: Timestamp,
     /// The address.
     pub ip: IpAddr,
+    /// The node that holds it. Of an object's addresses that others hold there is none here if this node holds one of the
+    /// same family.
+    pub node: NodeName,
     /// The pods whose packets reach this node, with a name for people.
     pub pods: BTreeMap<IpAddr, String>,
 }

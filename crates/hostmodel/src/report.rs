@@ -68,7 +68,7 @@ pub enum Finding {
         /// The address.
         ip: IpAddr,
     },
-    /// Somebody else answers for the address on the wire; it is not taken until they stop.
+    /// Somebody else answers for the address on the wire, or put it on this node's link; it is not taken until they stop.
     Contested {
         /// The address.
         ip: IpAddr,
@@ -145,7 +145,7 @@ impl fmt::Display for Finding {
             Self::TooManyNetworks => f.write_str("too many networks: its replies keep the default network"),
             Self::Standby { winner, sources } => write!(f, "{sources} of its sources are {winner}'s"),
             Self::NoLink { ip } => write!(f, "no interface of this node is in the network of {ip}"),
-            Self::Contested { ip } => write!(f, "somebody else answers for {ip} on the wire"),
+            Self::Contested { ip } => write!(f, "somebody else has {ip}, on the wire or on this node"),
         }
     }
 }

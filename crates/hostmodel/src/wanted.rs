@@ -235,17 +235,21 @@ impl<'a> Work<'a> {
         if self.policy.others.addresses {
             return self.report(&owner, Finding::LeftToOvn);
         }
+        let pods = exit.pods.iter().filter(|(pod, _)| family_of(**pod) == family_of(exit.ip));
+        if exit.node != self.policy.node {
+            let refused = self.keep_in(&owner, exit, pods.map(|(pod, _)| *pod));
+            // Where OVN leads them there, what still comes out here is a moment between two states, and nothing to tell.
+            if refused > 0 && self.policy.datapath == Datapath::Direct {
+                self.report(&owner, Finding::elsewhere(Some(&exit.node), refused));
+            }
+            return;
+        }
         if self.policy.contested.contains(&exit.ip) {
             self.report(&owner, Finding::Contested { ip: exit.ip });
         }
-        let pods = exit.pods.iter().filter(|(pod, _)| family_of(**pod) == family_of(exit.ip));
         let link = link_choice::link_for(exit.ip, self.surroundings, self.policy.settings.address_protocol);
         let (Some(link), false) = (link, self.policy.contested.contains(&exit.ip)) else {
-            // Its pods must not leave with the node's address instead.
-            let kept: Vec<_> = pods.filter(|(pod, _)| self.claims.claim(**pod, &owner)).map(|(pod, _)| *pod).collect();
-            for pod in kept {
-                self.put(Role::Refuse, pod, Key::Source(pod), Element::of(exit.name.as_str()));
-            }
+            self.keep_in(&owner, exit, pods.map(|(pod, _)| *pod));
             if !self.policy.contested.contains(&exit.ip) {
                 self.report(&owner, Finding::NoLink { ip: exit.ip });
             }
@@ -267,6 +271,18 @@ impl<'a> Work<'a> {
         }
         self.report(&owner, Finding::Active { sources: active });
         self.use_network(&network);
+    }
+
+    /// Pods that must not leave with the node's address instead; how many.
+    fn keep_in(&mut self, owner: &Owner, exit: &AddressExit, pods: impl Iterator<Item = IpAddr>) -> u32 {
+        let mut refused = 0;
+        for pod in pods {
+            if self.claims.claim(pod, owner) {
+                self.put(Role::Refuse, pod, Key::Source(pod), Element::of(exit.name.as_str()));
+                refused += 1;
+            }
+        }
+        refused
     }
 
     fn pod(&mut self, pod: IpAddr, exit: &AddressExit, link: &str, network: &Network, comment: &str) {

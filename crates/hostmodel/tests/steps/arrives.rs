@@ -54,6 +54,7 @@ fn address(ip_text: &str, pods: &[&str]) -> AddressExit {
         name: "eip".into(),
         created: Timestamp(0),
         ip: ip(ip_text),
+        node: "n1".into(),
         pods: pods.iter().map(|pod| (ip(pod), format!("ns/{pod}"))).collect(),
     }
 }
@@ -233,6 +234,18 @@ fn an_egress_ip_without_a_link_or_contested_keeps_its_pods_in() {
     let mut contested = arrive(&contested);
     assert_eq!(contested.sent(PODS[0]), Outcome::Dropped);
     assert!(contested.kernel.state.addresses.is_empty());
+}
+
+#[test]
+fn an_egress_ip_that_another_node_has_keeps_its_pods_in_and_says_so_where_nothing_leads_there() {
+    for (datapath, said) in [(Datapath::Direct, 1), (Datapath::Ovn, 0)] {
+        let elsewhere = AddressExit { node: "n2".into(), ..address("192.168.70.50", &PODS[..2]) };
+        let mut arrived = arrive(&Policy { datapath, ..with(Vec::new(), vec![elsewhere]) });
+        assert_eq!(arrived.sent(PODS[0]), Outcome::Dropped, "it would leave as the node");
+        assert!(arrived.kernel.state.addresses.is_empty());
+        let told = Finding::Elsewhere { host: Some("n2".to_owned()), refused: 2 };
+        assert_eq!(arrived.told(&Owner::Address("eip".into())), vec![&told; said]);
+    }
 }
 
 #[test]

@@ -132,10 +132,12 @@ fn any_service(name: &'static str) -> impl Strategy<Value = ServiceExit> {
 fn any_address() -> impl Strategy<Value = AddressExit> {
     let pods = proptest::sample::subsequence(PODS.to_vec(), 0..=PODS.len());
     let address = prop_oneof![Just("192.168.60.50"), Just("192.168.70.50"), Just("fd00:60::50"), Just("203.0.113.9")];
-    (pods, address).prop_map(|(pods, address)| AddressExit {
+    let node = prop_oneof![4 => Just("n1"), 1 => Just("n2")];
+    (pods, address, node).prop_map(|(pods, address, node)| AddressExit {
         name: "eip".into(),
         created: Timestamp(0),
         ip: ip(address),
+        node: node.into(),
         pods: pods.into_iter().map(|pod| (ip(pod), format!("ns/{pod}"))).collect(),
     })
 }
