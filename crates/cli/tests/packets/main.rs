@@ -5,6 +5,13 @@
 
 #![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
+mod churn;
+mod egress_ip;
 mod functional;
+mod healing;
+mod moving;
+mod nonfunctional;
 mod objects;
+mod use_cases;
+mod walk;
 mod world;

@@ -119,13 +119,69 @@ fn endpoint(lab: &Lab, pod: &str, family: Family) -> Value {
     })
 }
 
-/// A node, as a cluster without OVN-Kubernetes has it.
+/// An `EgressIP` for the pods of an app, whose addresses are on these nodes.
+#[derive(Clone, Debug)]
+pub(crate) struct Way {
+    pub(crate) name: &'static str,
+    /// Seconds; the older comes first.
+    pub(crate) created: u32,
+    pub(crate) app: &'static str,
+    pub(crate) ips: Vec<IpAddr>,
+    pub(crate) node: &'static str,
+}
+
+/// `exit`: an address of either family on the second network, on `n1`, for the app `web`.
+pub(crate) fn way() -> Way {
+    Way { name: "exit", created: 1, app: "web", ips: parse(&["192.168.60.50", "fd00:60::50"]), node: "n1" }
+}
+
+impl Way {
+    /// In namespaces with the label `exit: yes`.
+    pub(crate) fn object(&self) -> Value {
+        let items: Vec<Value> = self.ips.iter().map(|ip| json!({"node": self.node, "egressIP": ip})).collect();
+        let created = format!("1970-01-01T00:00:{:02}Z", self.created);
+        json!({
+            "apiVersion": "k8s.ovn.org/v1", "kind": "EgressIP",
+            "metadata": {"name": self.name, "creationTimestamp": created},
+            "spec": {
+                "egressIPs": self.ips,
+                "namespaceSelector": {"matchLabels": {"exit": "yes"}},
+                "podSelector": {"matchLabels": {"app": self.app}},
+            },
+            "status": {"items": items},
+        })
+    }
+}
+
+/// The namespace `default`.
+pub(crate) fn namespace(exit: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": {"exit": exit}}})
+}
+
+/// A pod of an app, in namespace `default`.
+pub(crate) fn pod(lab: &Lab, name: &str, app: &str, phase: &str) -> Value {
+    let ips: Vec<Value> = lab.pod(name).addresses().iter().map(|ip| json!({"ip": ip})).collect();
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"namespace": "default", "name": name, "labels": {"app": app}},
+        "spec": {"nodeName": lab.node_of(name).unwrap()},
+        "status": {"phase": phase, "podIPs": ips},
+    })
+}
+
+/// A node, as a cluster has it whose nodes say in which networks they are.
 pub(crate) fn node(host: &Host) -> Value {
     let number = host.name().trim_start_matches('n');
     let addresses: Vec<Value> =
         host.addresses().iter().map(|ip| json!({"type": "InternalIP", "address": ip})).collect();
+    let with_bits = |ip: &IpAddr| format!("{ip}/{}", if ip.is_ipv4() { 24 } else { 64 });
+    let [v4, v6] = Family::BOTH.map(|family| with_bits(&host.address(family)));
+    let annotations = json!({
+        "k8s.ovn.org/node-primary-ifaddr": json!({"ipv4": v4, "ipv6": v6}).to_string(),
+        "k8s.ovn.org/host-cidrs": json!(host.addresses().iter().map(with_bits).collect::<Vec<_>>()).to_string(),
+    });
     json!({
-        "apiVersion": "v1", "kind": "Node", "metadata": {"name": host.name()},
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": host.name(), "annotations": annotations},
         "spec": {"podCIDRs": [format!("10.244.{number}.0/24"), format!("fd00:10:244:{number}::/64")]},
         "status": {"addresses": addresses, "conditions": [{"type": "Ready", "status": "True"}]},
     })

@@ -48,7 +48,7 @@ pub(crate) fn goes(world: &World, pod: &str, server: &str, seen: &[IpAddr]) {
         let seen = seen.iter().find(|ip| Family::of(**ip) == family).unwrap();
         for transport in Transport::ALL {
             let reply = world.lab.pod(pod).ask(transport, family.destination(), PORT, egret_netlab::PATIENCE);
-            assert_eq!(reply, format!("{server} saw {seen}").as_str(), "{pod} by {transport:?}\n{}", world.said("n1"));
+            assert_eq!(reply, format!("{server} saw {seen}").as_str(), "{pod} by {transport:?}\n{}", world.all_said());
         }
     }
 }
@@ -132,6 +132,12 @@ impl World {
         self.write();
     }
 
+    /// These are there, from one moment on.
+    pub(crate) fn put_all(&mut self, exits: &[Exit]) {
+        self.exits.extend(exits.iter().map(|exit| (exit.name, exit.clone())));
+        self.write();
+    }
+
     /// The `EgressService` is gone; the service stays.
     pub(crate) fn remove(&mut self, name: &str) {
         self.exits.remove(name);
@@ -158,6 +164,13 @@ impl World {
         let mut command = Command::new(env!("CARGO_BIN_EXE_egret"));
         command.args(["agent", "--node", name, "--state-folder", &format!("/run/egret-{name}")]);
         command
+    }
+
+    /// Waits for the end of an agent that ends by itself. What it said, and whether it was satisfied.
+    pub(crate) fn ends(&mut self, name: &str) -> (String, bool) {
+        let mut agent = self.agents.remove(name).unwrap();
+        let status = agent.wait().unwrap();
+        (agent.said(), status.success())
     }
 
     /// Kills the agent of a node.
@@ -217,6 +230,11 @@ impl World {
         self.agents.get(name).map(Process::said).unwrap_or_default()
     }
 
+    /// What all agents have said so far.
+    pub(crate) fn all_said(&self) -> String {
+        self.agents.iter().map(|(name, agent)| format!("{name}:\n{}", agent.said())).collect()
+    }
+
     /// Waits until `pod` leaves with these addresses.
     pub(crate) fn leaves_as(&self, pod: &str, seen: &[IpAddr]) {
         let as_seen = || {
@@ -234,8 +252,8 @@ impl World {
         assert!(until(PATIENCE, || now().is_empty()), "on {name} is left:\n{}", now());
     }
 
-    /// Stops the agent and runs the clean-up.
-    pub(crate) fn clean_up(&mut self, name: &str) {
+    /// Stops the agent and runs the clean-up. What that said.
+    pub(crate) fn clean_up(&mut self, name: &str) -> String {
         self.kill(name);
         let mut command = Self::command(name);
         command.arg("--cleanup");
@@ -243,5 +261,6 @@ impl World {
         let status = process.wait().unwrap();
         assert!(status.success(), "{}", process.said());
         self.is_as_before(name);
+        process.said()
     }
 }
