@@ -8,6 +8,7 @@ use egret_hostmodel::{Settings, SettingsFault};
 use egret_hostnet::Files;
 
 use crate::Options;
+use crate::health::HealthOptions;
 
 /// The TCP port of the admin endpoints unless told otherwise.
 pub const ADMIN_PORT: u16 = 9411;
@@ -21,6 +22,8 @@ pub struct Config {
     pub files: Files,
     /// Where the admin endpoints are.
     pub admin: Listen,
+    /// Whether the node has a health service.
+    pub health: HealthOptions,
     /// Changes that come this close together are acted on together.
     pub coalesce: Duration,
     /// How often the kernel is looked at though nothing was told.
@@ -38,6 +41,9 @@ pub enum ConfigFault {
     /// Numbers that cannot work together.
     #[error("--{0}")]
     Settings(SettingsFault),
+    /// One port for two.
+    #[error("--health-port {0} is that of --admin-address")]
+    SamePort(u16),
     /// What is acted on must not wait for long.
     #[error("--coalesce {coalesce:?} must be at most {LONGEST_COALESCE:?}")]
     CoalesceTooLong {
@@ -68,6 +74,7 @@ impl Config {
             options: Options::new(node),
             files: Files::default(),
             admin: Listen { address: None, port: ADMIN_PORT },
+            health: HealthOptions::default(),
             coalesce: Duration::from_millis(5),
             verify: Duration::from_mins(1),
             log: LogOptions::default(),
@@ -90,6 +97,9 @@ impl Config {
             faults.push(ConfigFault::NoNode);
         }
         faults.extend(self.settings().faults().into_iter().map(ConfigFault::Settings));
+        if let Some(port) = self.health.port.filter(|port| *port == self.admin.port) {
+            faults.push(ConfigFault::SamePort(port));
+        }
         if self.coalesce > LONGEST_COALESCE {
             faults.push(ConfigFault::CoalesceTooLong { coalesce: self.coalesce });
         }
@@ -110,6 +120,7 @@ mod tests {
         let mut config = Config::new("");
         config.coalesce = Duration::from_secs(2);
         config.verify = Duration::ZERO;
+        config.health.port = Some(ADMIN_PORT);
         config.options.settings.mark_shift = 12;
         config.options.settings.address_priority = 5001;
         let faults = config.validate().unwrap_err();
@@ -119,6 +130,7 @@ mod tests {
                 "--node must not be empty",
                 "--service-priority must be at least 4 less than address-priority",
                 "--mark-flag must be one bit, and mark-shift at most 25 with its seven bits beside the flag",
+                "--health-port 9411 is that of --admin-address",
                 "--coalesce 2s must be at most 1s",
                 "--verify 0ns must be at least 1s",
             ]

@@ -18,6 +18,7 @@
 pub mod admin;
 mod annotation;
 mod config;
+pub mod health;
 mod metrics;
 mod objects;
 mod pass;

@@ -30,6 +30,11 @@ struct ByResult {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByReason {
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByFinding {
     finding: &'static str,
 }
@@ -47,6 +52,10 @@ pub struct Metrics {
     settled: Gauge,
     watch_errors: Family<ByKind, Counter>,
     heartbeat_age: Gauge<f64, AtomicU64>,
+    health_checks: Family<ByResult, Counter>,
+    health_failures: Family<ByReason, Counter>,
+    health_listeners: Gauge,
+    draining: Gauge,
 }
 
 impl Default for Metrics {
@@ -62,8 +71,13 @@ impl Default for Metrics {
             settled: Gauge::default(),
             watch_errors: Family::default(),
             heartbeat_age: Gauge::default(),
+            health_checks: Family::default(),
+            health_failures: Family::default(),
+            health_listeners: Gauge::default(),
+            draining: Gauge::default(),
         };
         metrics.register();
+        metrics.begin();
         metrics
     }
 }
@@ -83,6 +97,29 @@ impl Metrics {
         registry.register("watch_errors", "Failures of watches, by kind", self.watch_errors.clone());
         let age = self.heartbeat_age.clone();
         registry.register("heartbeat_age_seconds", "Time since the loop turned", age);
+        let (checks, failures) = (self.health_checks.clone(), self.health_failures.clone());
+        registry.register("health_checks", "Questions whether the node serves, by answer", checks);
+        registry.register("health_failures", "What went wrong with the health service, by reason", failures);
+        let listeners = self.health_listeners.clone();
+        registry.register("health_listeners", "Addresses that the health service listens on", listeners);
+        registry.register("draining", "1 while the node says that it does not serve", self.draining.clone());
+    }
+
+    /// Every label that is known in advance begins with 0, so that its first step is seen.
+    fn begin(&self) {
+        for result in ["ok", "failed"] {
+            drop(self.passes.get_or_create(&ByResult { result }));
+        }
+        for result in ["serving", "not-serving"] {
+            drop(self.health_checks.get_or_create(&ByResult { result }));
+        }
+        for reason in crate::health::FAILURES {
+            drop(self.health_failures.get_or_create(&ByReason { reason }));
+        }
+        for kind in Kind::ALL {
+            drop(self.watch_errors.get_or_create(&ByKind { kind: kind.resource().1 }));
+        }
+        self.shows(0, &[]);
     }
 
     pub(crate) fn passed(&self, took: Duration, steps: usize, failed: bool, healed: bool) {
@@ -113,6 +150,23 @@ impl Metrics {
 
     pub(crate) fn heartbeat_age(&self, age: Duration) {
         self.heartbeat_age.set(age.as_secs_f64());
+    }
+
+    pub(crate) fn health_checked(&self, serving: bool) {
+        let result = if serving { "serving" } else { "not-serving" };
+        self.health_checks.get_or_create(&ByResult { result }).inc();
+    }
+
+    pub(crate) fn health_failed(&self, reason: &'static str) {
+        self.health_failures.get_or_create(&ByReason { reason }).inc();
+    }
+
+    pub(crate) fn health_listens(&self, more: i64) {
+        self.health_listeners.inc_by(more);
+    }
+
+    pub(crate) fn draining(&self, draining: bool) {
+        self.draining.set(i64::from(draining));
     }
 
     /// All of them, as OpenMetrics text.

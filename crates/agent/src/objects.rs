@@ -25,9 +25,10 @@ pub enum Kind {
     EndpointSlice,
     /// Always: where the cluster's inside is.
     ServiceCidr,
-    /// While this node holds an EgressIP on a secondary network.
+    /// While any node holds an EgressIP on a secondary network.
     Namespace,
-    /// While this node holds an EgressIP on a secondary network.
+    /// While any node holds an EgressIP on a secondary network: those of this node, and where OVN-Kubernetes leads all pods
+    /// of an EgressIP to the node that holds it, and this node holds one, those of all nodes.
     Pod,
 }
 
@@ -185,6 +186,11 @@ impl Objects {
     /// The egress addresses that a node says it has on its secondary networks.
     pub(crate) fn said_addresses(&self, node: &NodeName) -> BTreeSet<IpAddr> {
         self.nodes.get(node.as_str()).map(|facts| facts.said.clone()).unwrap_or_default()
+    }
+
+    /// Where a node is probed.
+    pub(crate) fn management_addresses(&self, node: &NodeName) -> Vec<IpAddr> {
+        self.nodes.get(node.as_str()).map(|facts| facts.node.management_addresses()).unwrap_or_default()
     }
 
     /// The names of the Services whose EndpointSlices matter.

@@ -114,6 +114,9 @@ impl Agent<'_> {
         if matches!(kind, Kind::EgressIp | Kind::EgressService | Kind::Node) {
             self.follow();
         }
+        if kind == Kind::Node {
+            self.shared.is_probed_at(self.objects.management_addresses(&self.config.options.node));
+        }
         self.ready = self.ready || self.follow();
     }
 

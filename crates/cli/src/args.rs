@@ -10,7 +10,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use egret_core::{IpNet, Selector};
 
-pub use self::agent::{AgentArgs, AgentClusterArgs, NumbersArgs};
+pub use self::agent::{AgentArgs, AgentClusterArgs, HealthArgs, NumbersArgs};
 pub use self::controller::{ControllerArgs, ElectionArgs, PaceArgs, ProbeArgs};
 use crate::selector_text;
 

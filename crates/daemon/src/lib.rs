@@ -1,5 +1,5 @@
 //! What every daemon of ours has around its own business: a client that notices dead connections, watches that never
-//! stall, a port to listen on, logs.
+//! stall, a port to listen on, certificates that are replaced, both ends of a health check, logs.
 //!
 //! Decided here: how an API server is spoken to, how long to wait after a failure, what of an object is kept. Not known
 //! here: what a change means.
@@ -13,12 +13,14 @@
 //! taken for the whole.
 
 mod connect;
+pub mod grpc;
 mod jitter;
 mod list;
 mod listen;
 pub mod log;
 mod resource;
 mod stored;
+pub mod tls;
 pub mod watch;
 
 pub use connect::{ConnectError, client};

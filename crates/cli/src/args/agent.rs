@@ -30,6 +30,9 @@ pub struct AgentArgs {
     /// Where routing tables have their names; files, and folders with *.conf files [default: those of iproute2].
     #[arg(long, env = "EGRET_TABLE_NAMES", value_name = "PATH", value_delimiter = ',')]
     pub table_names: Vec<PathBuf>,
+    /// Where kernel parameters are; in a container the host's net folder must be below it, and writable.
+    #[arg(long, env = "EGRET_PROC_SYS", default_value = "/proc/sys", value_name = "FOLDER")]
+    pub proc_sys: PathBuf,
     /// How often the kernel is looked at though nothing was told.
     #[arg(long, env = "EGRET_VERIFY", default_value = "1m", value_name = "TIME")]
     pub verify: String,
@@ -39,6 +42,9 @@ pub struct AgentArgs {
     /// The numbers to use.
     #[command(flatten)]
     pub numbers: NumbersArgs,
+    /// The node's health service.
+    #[command(flatten)]
+    pub health: HealthArgs,
     /// Where Kubernetes is.
     #[command(flatten)]
     pub cluster: AgentClusterArgs,
@@ -69,6 +75,27 @@ pub struct AgentClusterArgs {
     /// The context in the kubeconfig [default: its current one].
     #[arg(long, env = "EGRET_CONTEXT", value_name = "NAME")]
     pub context: Option<String>,
+}
+
+/// The gRPC health service of the node (Service_Egress_IP), for a controller with --probe-port.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Health service")]
+pub struct HealthArgs {
+    /// Its port, 9107 by convention; 0: none. Only where ovnkube-node has none, for it ends when its port is taken.
+    #[arg(long, env = "EGRET_HEALTH_PORT", default_value = "0", value_name = "PORT")]
+    pub health_port: String,
+    /// Where it listens, with commas [default: the management addresses of the node].
+    #[arg(long, env = "EGRET_HEALTH_ADDRESSES", default_value = "", value_name = "ADDRESSES")]
+    pub health_addresses: String,
+    /// Its certificate; with --health-key it speaks TLS. Replaced files are read again.
+    #[arg(long, env = "EGRET_HEALTH_CERT", value_name = "FILE")]
+    pub health_cert: Option<PathBuf>,
+    /// The key of its certificate.
+    #[arg(long, env = "EGRET_HEALTH_KEY", value_name = "FILE")]
+    pub health_key: Option<PathBuf>,
+    /// While this file exists the node says that it does not serve, and its addresses move away.
+    #[arg(long, env = "EGRET_DRAIN_FILE", default_value = "/run/egret/drain", value_name = "FILE")]
+    pub drain_file: PathBuf,
 }
 
 /// The numbers that are Egret's in the kernel.

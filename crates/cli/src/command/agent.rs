@@ -6,7 +6,7 @@ mod reading;
 use std::sync::Arc;
 
 use anyhow::Context;
-use egret_agent::{Config, Metrics, Shared, Source, admin};
+use egret_agent::{Config, Metrics, Shared, Source, admin, health};
 use egret_daemon::log;
 use egret_hostnet::Kernel;
 use tokio_util::sync::CancellationToken;
@@ -53,9 +53,12 @@ async fn serve(args: &AgentArgs, config: &Config) -> anyhow::Result<()> {
     let (metrics, shared) = (Arc::new(Metrics::default()), Arc::new(Shared::default()));
     let answered = CancellationToken::new();
     let answering = tokio::spawn(admin::serve(listener, shared.clone(), metrics.clone(), answered.clone()));
+    let (health, management) = (config.health.clone(), shared.management());
+    let serving = tokio::spawn(health::serve(health, management, metrics.clone(), answered.clone()));
     let running = Box::pin(egret_agent::run(config, source, metrics, shared, stop));
     let ended = running.await.context("the agent cannot go on");
     answered.cancel();
+    serving.await.context("the health service failed")?;
     answering.await.context("the admin port failed")?.context("the admin port failed")?;
     if ended.is_ok() {
         tracing::info!("agent ends; the kernel stays as it is");

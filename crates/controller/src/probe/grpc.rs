@@ -8,6 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use bytes::Bytes;
+use egret_daemon::grpc::{CHECK, Field, SERVING, fields};
 use h2::RecvStream;
 use h2::client::SendRequest;
 use http::header::{CONTENT_TYPE, HeaderValue, TE, USER_AGENT};
@@ -22,9 +23,6 @@ use super::while_held::WhileHeld;
 
 /// A gRPC message: not compressed, 19 bytes long, `HealthCheckRequest { service: "Service_Egress_IP" }`.
 const REQUEST: &[u8] = b"\x00\x00\x00\x00\x13\x0a\x11Service_Egress_IP";
-
-/// `HealthCheckResponse.ServingStatus.SERVING`.
-const SERVING: u64 = 1;
 
 /// More than this is no health answer. The answer has seven bytes.
 const LONGEST: usize = 1024;
@@ -145,8 +143,7 @@ fn request(scheme: &str, socket: SocketAddr, timeout: Duration) -> Request<()> {
     let mut request = Request::new(());
     *request.method_mut() = Method::POST;
     *request.version_mut() = Version::HTTP_2;
-    *request.uri_mut() =
-        format!("{scheme}://{socket}/grpc.health.v1.Health/Check").parse().expect("an address is legal");
+    *request.uri_mut() = format!("{scheme}://{socket}{CHECK}").parse().expect("an address is legal");
     let headers = request.headers_mut();
     headers.insert(TE, HeaderValue::from_static("trailers"));
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
@@ -188,41 +185,11 @@ fn outcome(headers: &HeaderMap) -> Result<Outcome, SessionError> {
 /// `HealthCheckResponse.status` of a gRPC message: field 1, a varint, 0 when absent. Other fields are skipped, the last
 /// of several counts.
 fn serving_status(message: &[u8]) -> Option<u64> {
-    let (prefix, mut fields) = message.split_at_checked(5)?;
-    let (compressed, length) = prefix.split_first()?;
-    if *compressed != 0 || usize::try_from(u32::from_be_bytes(length.try_into().ok()?)).ok()? != fields.len() {
-        return None;
-    }
-    let mut status = 0;
-    while !fields.is_empty() {
-        let tag = varint(&mut fields)?;
-        let skip = match tag & 7 {
-            0 => {
-                let value = varint(&mut fields)?;
-                status = if tag >> 3 == 1 { value } else { status };
-                0
-            }
-            1 => 8,
-            2 => usize::try_from(varint(&mut fields)?).ok()?,
-            5 => 4,
-            _ => return None,
-        };
-        fields = fields.get(skip..)?;
-    }
-    Some(status)
-}
-
-fn varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
+    let told = fields(message)?.into_iter().filter_map(|field| match field {
+        Field::Varint(1, status) => Some(status),
+        _ => None,
+    });
+    Some(told.last().unwrap_or(0))
 }
 
 #[cfg(test)]

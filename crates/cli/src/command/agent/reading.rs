@@ -1,11 +1,13 @@
 //! From the texts of the command line and the environment to one configuration, with everything that is wrong.
 
+use std::net::IpAddr;
 use std::num::ParseIntError;
 
+use egret_agent::health::{HealthOptions, ServerFiles};
 use egret_agent::{Config, ConfigFaults};
 use egret_hostmodel::{Datapath, Settings};
 
-use crate::args::{AgentArgs, NumbersArgs};
+use crate::args::{AgentArgs, HealthArgs, NumbersArgs};
 use crate::command::reading::{Reading, listen, subnet};
 
 /// The configuration.
@@ -20,15 +22,39 @@ pub(super) fn config(args: &AgentArgs) -> Result<Config, Vec<String>> {
     options.datapath = reading.take("--datapath", &args.datapath, datapath).unwrap_or_default();
     options.cluster = reading.list("--cluster-networks", &args.cluster_networks, subnet).into_iter().collect();
     config.files.state.clone_from(&args.state_folder);
+    config.files.proc_sys.clone_from(&args.proc_sys);
     if !args.table_names.is_empty() {
         config.files.table_names.clone_from(&args.table_names);
     }
     config.admin = reading.take("--admin-address", &args.admin_address, listen).unwrap_or(config.admin);
+    config.health = health(&args.health, &mut reading);
     reading.time("--verify", &args.verify, &mut config.verify);
     reading.time("--coalesce", &args.coalesce, &mut config.coalesce);
     config.log = reading.log(&args.log_format, &args.log_level);
     let faults = config.validate().err().map_or_else(Vec::new, |ConfigFaults(faults)| faults);
     reading.end(config, &faults)
+}
+
+fn health(args: &HealthArgs, reading: &mut Reading) -> HealthOptions {
+    let tls = match (&args.health_cert, &args.health_key) {
+        (Some(cert), Some(key)) => Some(ServerFiles { cert: cert.clone(), key: key.clone() }),
+        (None, None) => None,
+        (Some(cert), None) => {
+            reading.is_wrong("--health-cert", &cert.display().to_string(), "it needs --health-key");
+            None
+        }
+        (None, Some(key)) => {
+            reading.is_wrong("--health-key", &key.display().to_string(), "it needs --health-cert");
+            None
+        }
+    };
+    HealthOptions {
+        port: reading.number("--health-port", &args.health_port).filter(|port: &u16| *port != 0),
+        addresses: reading.list("--health-addresses", &args.health_addresses, str::parse::<IpAddr>),
+        tls,
+        drain: args.drain_file.clone(),
+        ..HealthOptions::default()
+    }
 }
 
 fn settings(args: &NumbersArgs, reading: &mut Reading) -> Settings {
@@ -104,6 +130,18 @@ mod tests {
         assert_eq!(config.options, expected.options);
         assert_eq!(config.files, expected.files);
         assert_eq!((config.admin, config.verify), (expected.admin, expected.verify));
+        assert_eq!(config.health, expected.health);
+    }
+
+    #[test]
+    fn the_health_service_is_told_with_its_certificate_or_without() {
+        let health = told(&["--node", "n1", "--health-port", "9107", "--health-addresses", "192.0.2.1, fd00::1"]);
+        let health = health.unwrap().health;
+        assert_eq!((health.port, health.addresses.len(), health.tls), (Some(9107), 2, None));
+        for half in ["--health-cert", "--health-key"] {
+            let told = told(&["--node", "n1", half, "x.pem"]).unwrap_err();
+            assert!(told.len() == 1 && told[0].starts_with(half), "{told:?}");
+        }
     }
 
     #[test]
