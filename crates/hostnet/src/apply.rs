@@ -31,7 +31,7 @@ pub struct Applied {
 struct View {
     /// Links by name, listed when one is first asked for.
     links: BTreeMap<String, FoundLink>,
-    /// Our rules, listed when one is to be deleted, until one is added.
+    /// Our rules, listed when it must be known which are there, until one is added.
     rules: Option<RuleOrder>,
     /// Addresses taken since the links were listed.
     taken: BTreeSet<EgressAddress>,
@@ -77,27 +77,32 @@ impl Worker {
         }
     }
 
-    fn tell_rule(&mut self, message: Message, rule: &Rule, fine: &[Errno]) -> Result<(), StepError> {
+    fn tell_rule(&mut self, message: Message, rule: &Rule) -> Result<(), StepError> {
         let source = |source| StepError::Rule { rule: Box::new(rule.clone()), source };
-        unless(self.route.tell(message), fine.iter().copied().chain(without_v6(rule.v6))).map_err(source)
+        let gone = [Errno::ENOENT].into_iter();
+        unless(self.route.tell(message), gone.chain(without_v6(rule.v6))).map_err(source)
     }
 
     fn add_rule(&mut self, rule: &Rule, view: &mut View) -> Result<(), StepError> {
+        let protocol = self.settings.protocol;
+        let added = self.tell_rule(rule::add_new(rule, protocol), rule);
+        if let Err(StepError::Rule { source: Fault::Refused(Errno::EEXIST), .. }) = added {
+            // It, or only one that says more.
+            if self.rule_order(rule, view)?.contains(rule) {
+                return Ok(());
+            }
+            view.rules = None;
+            return self.tell_rule(rule::add(rule, protocol), rule);
+        }
         view.rules = None;
-        self.tell_rule(rule::add(rule, self.settings.protocol), rule, &[Errno::EEXIST])
+        added
     }
 
     /// The kernel deletes the first rule that has all that it is told; what a rule does not say it does not compare. So
     /// others that also have all of it, and come before, are taken out for a moment.
     fn delete_rule(&mut self, rule: &Rule, view: &mut View) -> Result<(), StepError> {
         let protocol = self.settings.protocol;
-        let order = match &mut view.rules {
-            Some(order) => order,
-            none => {
-                let source = |source| StepError::Rule { rule: Box::new(rule.clone()), source };
-                none.insert(RuleOrder::new(rules(&mut self.route).map_err(source)?, protocol))
-            }
-        };
+        let order = self.rule_order(rule, view)?;
         let others = order.before(rule);
         order.remove(rule);
         if !others.is_empty() {
@@ -105,13 +110,24 @@ impl Worker {
             view.rules = None;
         }
         for other in &others {
-            self.tell_rule(rule::delete(other, protocol), other, &[Errno::ENOENT])?;
+            self.tell_rule(rule::delete(other, protocol), other)?;
         }
-        let deleted = self.tell_rule(rule::delete(rule, protocol), rule, &[Errno::ENOENT]);
+        let deleted = self.tell_rule(rule::delete(rule, protocol), rule);
         for other in &others {
-            self.tell_rule(rule::add(other, protocol), other, &[Errno::EEXIST])?;
+            self.tell_rule(rule::add(other, protocol), other)?;
         }
         deleted
+    }
+
+    fn rule_order<'a>(&mut self, rule: &Rule, view: &'a mut View) -> Result<&'a mut RuleOrder, StepError> {
+        match &mut view.rules {
+            Some(order) => Ok(order),
+            none => {
+                let source = |source| StepError::Rule { rule: Box::new(rule.clone()), source };
+                let listed = rules(&mut self.route).map_err(source)?;
+                Ok(none.insert(RuleOrder::new(listed, self.settings.protocol)))
+            }
+        }
     }
 
     fn add_route(&mut self, route: &Route, view: &mut View) -> Result<(), StepError> {

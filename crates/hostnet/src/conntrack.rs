@@ -17,7 +17,6 @@ const DELETE: u16 = 2;
 const CTA_TUPLE_ORIG: u16 = 1;
 const CTA_TUPLE_REPLY: u16 = 2;
 const CTA_ID: u16 = 12;
-const CTA_ZONE: u16 = 18;
 const CTA_FILTER: u16 = 25;
 const CTA_TUPLE_IP: u16 = 1;
 const CTA_IP_V4_SRC: u16 = 1;
@@ -70,14 +69,11 @@ fn by_source(message: Message, source: Ipv4Addr) -> Message {
         .with_nested(CTA_FILTER, |filter| filter.with_u32(CTA_FILTER_ORIG_FLAGS, BY_SOURCE))
 }
 
-/// The request that deletes a listed connection, if it is of one of these sources. Those in zones are others': Open
-/// vSwitch tracks the same packets there, for firewalls that must not forget them.
+/// The request that deletes a listed connection, if it is of one of these sources. One in a zone is not found by it, for
+/// it names none: those are others'. Open vSwitch tracks the same packets there, for firewalls that must not forget them.
 fn deletion(payload: &[u8], v6: bool, sources: &BTreeSet<IpAddr>) -> Result<Option<Message>, Truncated> {
     let attributes = Attributes::after(payload, FIXED)?;
-    let zone = attributes.get(CTA_ZONE).is_some_and(|zone| zone.iter().any(|byte| *byte != 0));
-    let (Some(tuple), Some(id), false) = (attributes.get(CTA_TUPLE_ORIG), attributes.get(CTA_ID), zone) else {
-        return Ok(None);
-    };
+    let (Some(tuple), Some(id)) = (attributes.get(CTA_TUPLE_ORIG), attributes.get(CTA_ID)) else { return Ok(None) };
     let reply = attributes.get(CTA_TUPLE_REPLY).and_then(|reply| ends(reply, v6));
     let Some((source, destination)) = ends(tuple, v6) else { return Ok(None) };
     let inside = reply.is_some_and(|(from, to)| from != destination && to == source);

@@ -107,9 +107,14 @@ fn says_more((kind, value): (u16, &[u8])) -> bool {
     }
 }
 
-/// The request that adds a rule.
-pub(crate) fn add(rule: &Rule, protocol: u8) -> Message {
+/// The request that adds a rule, unless the kernel finds it there already. It takes one that says more for it.
+pub(crate) fn add_new(rule: &Rule, protocol: u8) -> Message {
     request(libc::RTM_NEWRULE, libc::NLM_F_CREATE | libc::NLM_F_EXCL, rule, protocol)
+}
+
+/// The request that adds a rule, whatever is there.
+pub(crate) fn add(rule: &Rule, protocol: u8) -> Message {
+    request(libc::RTM_NEWRULE, libc::NLM_F_CREATE, rule, protocol)
 }
 
 /// The request that deletes the first rule that has all that this one says; see [`blurred`].

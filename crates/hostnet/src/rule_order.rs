@@ -1,6 +1,7 @@
 //! Which rule the kernel would take for another.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use egret_hostmodel::Rule;
 use ipnet::IpNet;
@@ -24,18 +25,25 @@ impl RuleOrder {
         order
     }
 
-    /// The rules that the kernel comes upon before `rule`, and would delete in its place.
+    /// The rules that the kernel comes upon before `rule`, and would delete in its place; in its order, so that each that
+    /// is deleted is itself the first that could be meant.
     pub(crate) fn before(&self, rule: &Rule) -> Vec<Rule> {
         let key = (rule.v6, rule.priority, rule.from);
-        let same = || self.0.get(&key).into_iter().flatten();
-        let Some((place, _)) = same().find(|(_, other)| other == rule) else { return Vec::new() };
-        let earlier = |(other_place, other): &&(usize, Rule)| other_place < place && blurred(rule, other);
-        if rule.from.is_some() {
-            return same().filter(earlier).map(|(_, other)| other.clone()).collect();
-        }
+        let Some((place, _)) = self.0.get(&key).into_iter().flatten().find(|(_, other)| other == rule) else {
+            return Vec::new();
+        };
+        // A rule without a source may be taken for one of any source.
         let last = (rule.v6, rule.priority + 1, None);
-        let all = self.0.range(key..last).flat_map(|(_, rules)| rules);
-        all.filter(earlier).map(|(_, other)| other.clone()).collect()
+        let end = if rule.from.is_some() { Bound::Included(key) } else { Bound::Excluded(last) };
+        let like = self.0.range((Bound::Included(key), end)).flat_map(|(_, rules)| rules);
+        let mut earlier: Vec<_> = like.filter(|(other, it)| other < place && blurred(rule, it)).collect();
+        earlier.sort_by_key(|(place, _)| *place);
+        earlier.into_iter().map(|(_, other)| other.clone()).collect()
+    }
+
+    pub(crate) fn contains(&self, rule: &Rule) -> bool {
+        let same = self.0.get(&(rule.v6, rule.priority, rule.from));
+        same.is_some_and(|rules| rules.iter().any(|(_, other)| other == rule))
     }
 
     pub(crate) fn remove(&mut self, rule: &Rule) {
@@ -61,7 +69,7 @@ mod tests {
         let found = |rule: &Rule| FoundRule { v6: false, priority: 5000, protocol: 68, rule: Some(rule.clone()) };
         let mut order = RuleOrder::new([&narrow, &other, &plain, &all].map(found).to_vec(), 68);
         assert_eq!(order.before(&plain), std::slice::from_ref(&narrow));
-        assert_eq!(order.before(&all), [narrow.clone(), plain.clone(), other.clone()]);
+        assert_eq!(order.before(&all), [narrow.clone(), other.clone(), plain.clone()]);
         assert_eq!(order.before(&narrow), []);
         order.remove(&narrow);
         assert_eq!(order.before(&plain), []);

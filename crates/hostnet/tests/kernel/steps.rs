@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use egret_hostmodel::{Hop, State, Step};
+use egret_hostmodel::{Hop, Rule, Settings, State, Step};
 use egret_hostnet::{Class, StepError};
 use egret_netlab::test_name;
 use futures::FutureExt as _;
@@ -79,6 +79,31 @@ fn a_route_is_replaced_by_another_with_its_table_destination_and_metric() {
                 node.apply(&[Step::AddRoute { route: route.clone() }]).await;
                 assert_eq!(node.found().await.routes, [route].into());
             }
+            node.become_like(&State::default()).await;
+        }
+    });
+}
+
+#[test]
+fn a_rule_goes_and_not_one_that_says_more_and_comes_before_it() {
+    alone(test_name!(), || async {
+        let node = Node::open();
+        let foreign = Settings::default().foreign();
+        let all = Rule { from: None, ..lookup("10.244.1.7") };
+        let rules = [
+            lookup("10.244.1.7").source_port(80),
+            lookup("10.244.1.7").mark(foreign),
+            lookup("10.244.1.7").to("10.0.0.0/8".parse().unwrap()),
+            lookup("10.244.1.7"),
+            all.clone().mark(foreign),
+            all,
+        ];
+        for rule in &rules {
+            let steps = rules.clone().map(|rule| Step::AddRule { rule });
+            node.apply(&steps).await;
+            node.apply(&[Step::DeleteRule { rule: rule.clone() }]).await;
+            let left = rules.iter().filter(|other| *other != rule).cloned().collect();
+            assert_eq!(node.found().await.rules, left, "without {rule}");
             node.become_like(&State::default()).await;
         }
     });
