@@ -13,7 +13,7 @@ fn wrong(file: &str, toolchain: &str) -> Vec<String> {
     let user: Vec<&str> = ends("USER ").split(':').collect();
     let numeric = user.iter().all(|part| part.parse::<u32>().is_ok_and(|id| id > 0));
     let rules = [
-        (stages.len() == 2, "it builds in one stage and ships another".to_owned()),
+        (stages.len() == 3, "it builds in one stage, takes nft from another and ships a third".to_owned()),
         (
             stages.first().is_some_and(|stage| stage.contains(&format!("rust:{channel}-"))),
             format!("it builds with Rust {channel}"),
@@ -31,13 +31,14 @@ fn wrong(file: &str, toolchain: &str) -> Vec<String> {
             "its images have tags".to_owned(),
         ),
         (
-            stages.first().is_some_and(|stage| stage.contains("bookworm"))
+            stages.iter().take(2).all(|stage| stage.contains("bookworm"))
                 && stages.last().is_some_and(|stage| stage.contains("debian12")),
-            "both stages have one C library".to_owned(),
+            "all stages have one C library".to_owned(),
         ),
         (numeric, "it is a user with a number, not root".to_owned()),
         (ends("ENTRYPOINT ") == r#"["/usr/local/bin/egret"]"#, "it starts egret".to_owned()),
         (lines[last..].contains(&"COPY --from=build /egret /usr/local/bin/egret"), "it ships egret".to_owned()),
+        (lines[last..].contains(&"COPY --from=nft /found /"), "it ships nft".to_owned()),
     ];
     rules.into_iter().filter(|(kept, _)| !kept).map(|(_, rule)| format!("not so: {rule}")).collect()
 }
@@ -71,6 +72,8 @@ fn a_container_file_that_is_not_is_refused() {
     assert_eq!(count("--locked ", ""), 1);
     assert_eq!(count("cc-debian12:nonroot", "cc-debian12"), 1);
     assert_eq!(count("slim-bookworm", "slim-trixie"), 1);
+    assert_eq!(count("bookworm-slim", "trixie-slim"), 1);
+    assert_eq!(count("COPY --from=nft /found /", ""), 1);
     assert_eq!(missing("COPY nowhere /\n", "!nowhere\n"), ["nowhere is copied, but not there"]);
     assert_eq!(missing("COPY crates /\n", "*\n"), ["crates is copied, but not there"]);
 }

@@ -10,13 +10,13 @@ use crate::manifests::rendered;
 use crate::none;
 use crate::tool::{printed, read};
 
-/// The series that a controller serves.
+/// The series that a controller or an agent serves.
 fn series() -> BTreeSet<String> {
     let metrics = Metrics::new();
     // What has no label yet has no line either.
     let (unassigned, moves) = (BTreeMap::from([("reason", 1)]), BTreeMap::from([("cause", 1)]));
     metrics.record(&Numbers { unassigned, moves, ..Numbers::default() });
-    let exposition = metrics.exposition();
+    let exposition = metrics.exposition() + &egret_agent::Metrics::default().exposition();
     let types = exposition.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     types
         .flat_map(|line| {
@@ -32,7 +32,7 @@ fn series() -> BTreeSet<String> {
         .collect()
 }
 
-/// What a query asks for that no controller serves.
+/// What a query asks for that neither serves.
 pub(crate) fn unknown_metrics(text: &str) -> Vec<String> {
     let known = series();
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
@@ -110,7 +110,7 @@ fn queries_are_about_metrics_that_exist_and_none_is_forgotten() {
     let shown = queries.join(" ");
     let is_shown = |name: &String| shown.contains(name.as_str()) || name.ends_with("_sum") || name.ends_with("_count");
     let hidden: Vec<String> =
-        series().into_iter().filter(|name| !is_shown(name) && name != "egret_build_info").collect();
+        series().into_iter().filter(|name| !is_shown(name) && !name.ends_with("build_info")).collect();
     none(&hidden);
 }
 

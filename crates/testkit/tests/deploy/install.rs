@@ -7,7 +7,7 @@ use kube::api::{Patch, PatchParams};
 use crate::manifests::{Manifests, rendered};
 
 /// Those of the Prometheus operator.
-pub(crate) const FOREIGN: &[&str] = &["ServiceMonitor", "PrometheusRule"];
+pub(crate) const FOREIGN: &[&str] = &["ServiceMonitor", "PodMonitor", "PrometheusRule"];
 
 /// Applies everything, and returns when it is in effect.
 pub(crate) async fn install(server: &Server, manifests: &Manifests) {

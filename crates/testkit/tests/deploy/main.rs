@@ -5,6 +5,7 @@
 #![allow(clippy::panic)]
 
 mod access;
+mod agent_policy;
 mod alerts;
 mod container;
 mod dashboard;

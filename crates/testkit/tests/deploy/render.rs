@@ -9,6 +9,7 @@ use crate::none;
 use crate::tool::{printed, read, root};
 
 const ACCOUNT: &str = "system:serviceaccount:egret-system:egret-controller";
+const AGENT: &str = "system:serviceaccount:egret-system:egret-agent";
 
 /// The monitoring kinds too; they belong to the Prometheus operator.
 fn everything() -> Manifests {
@@ -17,6 +18,10 @@ fn everything() -> Manifests {
 
 fn pod(manifests: &Manifests) -> Value {
     manifests.get("Deployment", "egret-controller")["spec"]["template"].clone()
+}
+
+fn agent(manifests: &Manifests) -> Value {
+    manifests.get("DaemonSet", "egret-agent")["spec"]["template"].clone()
 }
 
 fn text(value: &Value) -> &str {
@@ -42,6 +47,8 @@ fn the_chart_renders_what_kustomize_does() {
     environment.expect("it has some").push(json!({"name": "EGRET_PLATFORM", "value": "aws"}));
     let values = ["ovnKubernetes=true", "platform=aws", "monitoring=true"];
     none(&differences(&chart(&values).sorted(), &whole.sorted()));
+    let without = base.iter().filter(|object| object["kind"] != "DaemonSet").cloned().collect::<Vec<_>>();
+    none(&differences(&chart(&["agent.enabled=false"]).sorted(), &without));
 }
 
 /// What is only here, only there, or not the same.
@@ -63,6 +70,8 @@ fn values_of_the_chart_reach_the_pod_and_the_namespace_everything() {
         "tolerations[0].key=spot",
         "nodeSelector.pool=infra",
         "podAnnotations.team=network",
+        "agent.env.EGRET_HEALTH_PORT=9107",
+        "agent.nodeSelector.pool=edge",
     ];
     let manifests = chart(&values);
     let deployment = manifests.get("Deployment", "egret-controller");
@@ -76,11 +85,18 @@ fn values_of_the_chart_reach_the_pod_and_the_namespace_everything() {
     assert!(tolerations.len() > 1 && tolerations.contains(&json!({"key": "spot"})), "{tolerations:?}");
     assert_eq!(template["spec"]["nodeSelector"], json!({"pool": "infra"}));
     assert_eq!(template["metadata"]["annotations"]["team"], "network");
+    let template = agent(&manifests);
+    let container = &template["spec"]["containers"][0];
+    assert_eq!(container["image"], "registry.example/egret:1.2.3");
+    let environment = container["env"].as_array().expect("a list");
+    assert!(environment.contains(&json!({"name": "EGRET_HEALTH_PORT", "value": "9107"})), "{environment:?}");
+    assert_eq!(template["spec"]["nodeSelector"], json!({"pool": "edge"}));
 
     let elsewhere = ["template", "egret", "chart", "--namespace", "elsewhere", "--kube-version", "1.33.0"];
     let everything = [elsewhere.as_slice(), &["--set", "monitoring=true,platform=gcp"]].concat();
     let text = printed("helm", &root().join("deploy"), &everything);
     assert!(text.contains("system:serviceaccount:elsewhere:egret-controller"));
+    assert!(text.contains("system:serviceaccount:elsewhere:egret-agent"));
     assert!(!text.contains("egret-system"), "something stays behind");
 }
 
@@ -162,8 +178,10 @@ fn a_reference_to_nothing_is_found() {
 #[test]
 fn roles_are_bound_to_the_account_of_the_pod() {
     let manifests = everything();
-    let account = manifests.get("ServiceAccount", "egret-controller");
-    assert_eq!(pod(&manifests)["spec"]["serviceAccountName"], account["metadata"]["name"]);
+    for (pod, name) in [(pod(&manifests), "egret-controller"), (agent(&manifests), "egret-agent")] {
+        let account = manifests.get("ServiceAccount", name);
+        assert_eq!(pod["spec"]["serviceAccountName"], account["metadata"]["name"]);
+    }
     let bindings =
         manifests.0.iter().filter(|object| object["kind"].as_str().is_some_and(|kind| kind.ends_with("RoleBinding")));
     let mut bound = Vec::new();
@@ -171,15 +189,17 @@ fn roles_are_bound_to_the_account_of_the_pod() {
         let subjects = binding["subjects"].as_array().expect("a list");
         let [subject] = subjects.as_slice() else { panic!("{subjects:?}") };
         let user = format!("system:serviceaccount:{}:{}", text(&subject["namespace"]), text(&subject["name"]));
+        let agents = text(&binding["roleRef"]["name"]) == "egret-agent";
         assert_eq!(
             (text(&subject["kind"]), user.as_str()),
-            ("ServiceAccount", ACCOUNT),
+            ("ServiceAccount", if agents { AGENT } else { ACCOUNT }),
             "nobody else is given anything"
         );
         manifests.get(text(&binding["roleRef"]["kind"]), text(&binding["roleRef"]["name"]));
         bound.push(text(&binding["roleRef"]["name"]));
     }
-    assert_eq!(bound, ["egret-controller", "egret-controller", "egret-controller-cloud"]);
+    bound.sort_unstable();
+    assert_eq!(bound, ["egret-agent", "egret-controller", "egret-controller", "egret-controller-cloud"]);
 }
 
 #[test]
@@ -232,6 +252,81 @@ fn the_pod_has_no_more_power_than_it_needs_and_knows_who_it_is() {
     }
 }
 
+/// What the pod of an agent must be, whatever else it is.
+fn lax_agent(template: &Value) -> Vec<String> {
+    let (pod, container) = (&template["spec"], &template["spec"]["containers"][0]);
+    let inner = &container["securityContext"];
+    let environment = container["env"].as_array().cloned().unwrap_or_default();
+    let node = json!({"name": "EGRET_NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}});
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let (mounts, volumes) = (list(&container["volumeMounts"]), list(&pod["volumes"]));
+    let writable =
+        mounts.iter().filter(|mount| mount["readOnly"] != true).filter_map(|mount| mount["mountPath"].as_str());
+    let host = volumes.iter().filter_map(|volume| volume["hostPath"]["path"].as_str());
+    let folders = ["/run/egret", "/proc/sys/net", "/etc/iproute2", "/usr/share"];
+    let rules = [
+        (inner["capabilities"] == json!({"drop": ["ALL"], "add": ["NET_ADMIN", "NET_RAW"]}), "it has two capabilities"),
+        (inner.get("privileged").is_none() && pod.get("hostPID").is_none(), "it is not privileged"),
+        (pod["securityContext"]["seccompProfile"]["type"] == "RuntimeDefault", "system calls are filtered"),
+        (inner["readOnlyRootFilesystem"] == true, "it cannot write to its files"),
+        (inner["allowPrivilegeEscalation"] == false, "it cannot become more"),
+        (writable.eq(["/run/egret", "/host/proc/sys/net"]), "two folders of the host are writable"),
+        (host.eq(folders), "it sees four folders of the host"),
+        (pod["hostNetwork"] == true, "it is in the network that it keeps"),
+        (pod["tolerations"] == json!([{"operator": "Exists"}]), "it is on every node"),
+        (pod["priorityClassName"] == "system-node-critical", "it is not evicted for others"),
+        (container["resources"]["limits"].get("cpu").is_none(), "it is not throttled"),
+        (environment.contains(&node), "it knows its node"),
+        (container["args"] == json!(["agent"]), "it is the agent"),
+        (
+            container["ports"][0] == json!({"name": "admin", "containerPort": egret_agent::ADMIN_PORT}),
+            "it has its port",
+        ),
+        (container["livenessProbe"]["httpGet"] == json!({"path": "/healthz", "port": "admin"}), "it is restarted"),
+        (
+            container["readinessProbe"]["httpGet"] == json!({"path": "/readyz", "port": "admin"}),
+            "it says when it is ready",
+        ),
+    ];
+    rules.iter().filter(|(kept, _)| !kept).map(|(_, rule)| format!("not so: {rule}")).collect()
+}
+
+#[test]
+fn an_agent_has_no_more_power_than_it_needs_and_runs_everywhere() {
+    let manifests = everything();
+    let template = agent(&manifests);
+    none(&lax_agent(&template));
+    assert_eq!(lax_agent(&json!({})).len(), 14, "all but the absent limit and privileges");
+    let labels = &template["metadata"]["labels"];
+    for selector in ["/spec/selector/matchLabels", "/spec/updateStrategy/rollingUpdate"] {
+        let found = manifests.get("DaemonSet", "egret-agent").pointer(selector).expect("it is there");
+        assert!(found == labels || *found == json!({"maxSurge": 0, "maxUnavailable": 1}), "{found}");
+    }
+    let monitor = &manifests.get("PodMonitor", "egret-agent")["spec"];
+    assert_eq!(&monitor["selector"]["matchLabels"], labels);
+    assert_eq!(monitor["podMetricsEndpoints"][0]["port"], "admin");
+}
+
+/// What the manifest sets is what the agent reads.
+#[test]
+fn the_folders_of_the_agent_are_where_it_is_told_to_look() {
+    let template = agent(&rendered("base", &[]));
+    let container = &template["spec"]["containers"][0];
+    let value = |name: &str| {
+        let environment = container["env"].as_array().expect("a list");
+        let found = environment.iter().find(|variable| variable["name"] == name);
+        text(&found.unwrap_or_else(|| panic!("{name} is not set"))["value"]).to_owned()
+    };
+    let mounted = container["volumeMounts"].as_array().expect("a list");
+    let inside = |path: &str| mounted.iter().any(|mount| path.starts_with(text(&mount["mountPath"])));
+    assert!(inside(&format!("{}/net", value("EGRET_PROC_SYS"))));
+    let usual = egret_agent::Config::new("n1").files;
+    let names: Vec<String> = value("EGRET_TABLE_NAMES").split(',').map(str::to_owned).collect();
+    let expected = usual.table_names.iter().map(|path| format!("/host{}", path.display()));
+    assert!(names.iter().all(|path| inside(path)) && names.iter().cloned().eq(expected), "{names:?}");
+    assert!(inside(&usual.state.display().to_string()));
+}
+
 #[test]
 fn two_replicas_never_share_a_node_nor_go_at_once() {
     let manifests = rendered("base", &[]);
@@ -248,10 +343,12 @@ fn two_replicas_never_share_a_node_nor_go_at_once() {
 fn the_overlay_differs_from_the_base_in_the_policy_alone() {
     let keys = |folder| rendered(folder, &[]).sorted().iter().map(key).collect::<Vec<_>>();
     let renamed = |(kind, namespace, name): (String, String, String)| {
-        let theirs = kind == "ValidatingAdmissionPolicy";
+        let theirs = kind == "ValidatingAdmissionPolicy" && name == "egret-egressip-mark";
         (kind, namespace, if theirs { "egressip-mark-annotation-validation".to_owned() } else { name })
     };
-    assert_eq!(keys("overlays/ovn-kubernetes"), keys("base").into_iter().map(renamed).collect::<Vec<_>>());
+    let mut expected: Vec<_> = keys("base").into_iter().map(renamed).collect();
+    expected.sort();
+    assert_eq!(keys("overlays/ovn-kubernetes"), expected);
     for folder in ["base", "overlays/ovn-kubernetes"] {
         let manifests = rendered(folder, &[]);
         let binding = manifests.get("ValidatingAdmissionPolicyBinding", "egret-egressip-mark");
@@ -265,4 +362,5 @@ fn images_have_the_version_of_the_workspace() {
     let image = format!("egret:{}", env!("CARGO_PKG_VERSION"));
     assert_eq!(pod(&rendered("base", &[]))["spec"]["containers"][0]["image"], image);
     assert_eq!(pod(&chart(&[]))["spec"]["containers"][0]["image"], image);
+    assert_eq!(agent(&chart(&[]))["spec"]["containers"][0]["image"], image);
 }

@@ -10,7 +10,7 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use super::objects::{egress_ip, node, service};
-use super::rights::{ACCOUNT, rights};
+use super::rights::{ACCOUNT, Right, rights};
 use super::tap::{Asked, Listing, Tap};
 use crate::install::install;
 use crate::manifests::Manifests;
@@ -33,6 +33,21 @@ pub(super) struct Life {
     platform: Platform,
 }
 
+/// Who there is, and what each may do.
+pub(super) fn accounts(manifests: &Manifests) -> Manifests {
+    let kept = ["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
+    let given = manifests.0.iter().filter(|object| kept.iter().any(|kind| object["kind"] == *kind)).cloned();
+    Manifests(given.collect())
+}
+
+/// Waits until the API server knows of these rights.
+pub(super) async fn in_effect(server: &Server, rights: &[Right]) {
+    for right in rights {
+        let in_effect = async || right.in_effect(&server.client()).await.then_some(());
+        eventually(&format!("{right} to be in effect"), in_effect).await;
+    }
+}
+
 /// A controller that runs as its service account.
 struct Running {
     tap: Tap,
@@ -44,13 +59,8 @@ impl Life {
     pub(super) async fn with(manifests: &Manifests, platform: Platform) -> Self {
         let server = Server::take().await.expect("a server");
         server.install_crds(true).await.expect("definitions");
-        let kept = ["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
-        let given = manifests.0.iter().filter(|object| kept.iter().any(|kind| object["kind"] == *kind)).cloned();
-        install(&server, &Manifests(given.collect())).await;
-        for right in rights(manifests) {
-            let in_effect = async || right.in_effect(&server.client()).await.then_some(());
-            eventually(&format!("{right} to be in effect"), in_effect).await;
-        }
+        install(&server, &accounts(manifests)).await;
+        in_effect(&server, &rights(manifests, ACCOUNT)).await;
         let life = Self { server, platform };
         for number in 1..=3 {
             create(&life.client(), &node(number, platform)).await;

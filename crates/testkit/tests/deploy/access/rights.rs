@@ -13,9 +13,13 @@ use crate::manifests::Manifests;
 /// The service account of the controller.
 pub(super) const ACCOUNT: &str = "system:serviceaccount:egret-system:egret-controller";
 
+/// The service account of the agent.
+pub(super) const AGENT: &str = "system:serviceaccount:egret-system:egret-agent";
+
 /// One verb on one resource, in one rule of one role.
 #[derive(Clone, Debug)]
 pub(super) struct Right {
+    account: &'static str,
     pub(super) role: String,
     kind: String,
     namespace: Option<String>,
@@ -36,16 +40,18 @@ fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Everything that the roles of the controller allow.
-pub(super) fn rights(manifests: &Manifests) -> Vec<Right> {
+/// Everything that the roles of an account allow; their names begin with its own.
+pub(super) fn rights(manifests: &Manifests, account: &'static str) -> Vec<Right> {
+    let whose = account.rsplit(':').next().expect("it has a name");
     let mut rights = Vec::new();
     for role in &manifests.0 {
         let name = role["metadata"]["name"].as_str().unwrap_or_default();
-        let Some(rules) = role["rules"].as_array().filter(|_| name.starts_with("egret-controller")) else { continue };
+        let Some(rules) = role["rules"].as_array().filter(|_| name.starts_with(whose)) else { continue };
         for (index, rule) in rules.iter().enumerate() {
             let [group] = texts(&rule["apiGroups"]).try_into().expect("one group a rule");
             let [resource] = texts(&rule["resources"]).try_into().expect("one resource a rule");
             rights.extend(texts(&rule["verbs"]).into_iter().map(|verb| Right {
+                account,
                 role: name.to_owned(),
                 kind: role["kind"].as_str().unwrap_or_default().to_owned(),
                 namespace: role["metadata"]["namespace"].as_str().map(str::to_owned),
@@ -97,7 +103,7 @@ impl Right {
             ..ResourceAttributes::default()
         };
         let spec = SubjectAccessReviewSpec {
-            user: Some(ACCOUNT.to_owned()),
+            user: Some(self.account.to_owned()),
             resource_attributes: Some(attributes),
             ..SubjectAccessReviewSpec::default()
         };

@@ -8,6 +8,7 @@ use http::{Method, Request, Response, StatusCode, Uri};
 use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
+use tokio::runtime::Handle;
 
 /// How the first state of a kind is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +99,17 @@ impl Tap {
         let pass = move |request| {
             let (tap, client) = (tap.clone(), client.clone());
             async move { tap.pass(&client, request).await }
+        };
+        Client::new(tower::service_fn(pass), "default")
+    }
+
+    /// The same for somebody in another network: connections are made where `runtime` is.
+    pub(super) fn between_from(&self, runtime: &Handle, client: Client) -> Client {
+        let (tap, runtime) = (self.clone(), runtime.clone());
+        let pass = move |request| {
+            let (tap, client) = (tap.clone(), client.clone());
+            let passing = runtime.spawn(async move { tap.pass(&client, request).await });
+            async move { passing.await.expect("it ends") }
         };
         Client::new(tower::service_fn(pass), "default")
     }
