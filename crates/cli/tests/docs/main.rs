@@ -6,12 +6,16 @@
 
 mod commands;
 mod manifests;
+mod node;
 mod operations;
 mod page;
 mod reference;
 #[path = "../support/mod.rs"]
 #[allow(dead_code, reason = "not every test needs all of it")]
 mod support;
+#[path = "../packets/walk.rs"]
+#[allow(dead_code, reason = "what the commands show is looked for by those who run them")]
+mod walk;
 
 /// Fails with everything that is wrong, not only with the first.
 #[track_caller]

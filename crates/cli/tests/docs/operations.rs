@@ -35,7 +35,7 @@ fn every_metric_is_told_of() {
     // Those whose labels nobody knows in advance have no series before the first count.
     let numbers = Numbers { unassigned: [("x", 1)].into(), moves: [("x", 1)].into(), ..Numbers::default() };
     metrics.record(&numbers);
-    let exposition = metrics.exposition();
+    let exposition = metrics.exposition() + &egret_agent::Metrics::default().exposition();
     let types = exposition.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     let real = types.filter_map(|line| line.split_once(' ')).map(|(name, kind)| match kind {
         "counter" => format!("{name}_total"),
