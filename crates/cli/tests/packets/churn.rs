@@ -13,11 +13,14 @@ use crate::world::{PATIENCE, World, two};
 
 const PODS: usize = 200;
 const RATE: u32 = 50;
+/// Many packets of a pod, also on a busy machine.
+const LONG: Duration = Duration::from_millis(500);
 const TIME: Duration = Duration::from_secs(20);
 
 /// 200 pods of two services with different networks send 50 packets a second each, while endpoints come and go, a service
-/// changes its network, and the agent is killed and started again. From the moment the agent has listed a pod's address
-/// until the pod's endpoint is taken away, no packet of it has another source or another way.
+/// changes its network, another one its node, and the agent is killed and started again. From the moment the agent has listed a pod's address
+/// until the pod's endpoint is taken away, no packet of it has another source or another way; nor has one of a pod that
+/// is listed no more, or never was.
 #[test]
 fn no_packet_has_a_wrong_source_while_everything_changes() {
     Alone::new(test_name!()).run(|| {
@@ -53,8 +56,18 @@ fn flow(world: &World, number: usize, name: &str) -> Flow {
     world.lab.pod(name).flow(FlowKind::Udp, family.destination(), PORT, RATE)
 }
 
-/// The service that a pod belongs to, and whether its way is that of the second network.
-type Belongs = (usize, bool);
+/// The service that a pod belongs to, if any, and its way.
+type Belongs = (Option<usize>, Way);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// By the default network.
+    Default,
+    /// By the second one.
+    Second,
+    /// Another node has the service, and nothing leads there.
+    Nowhere,
+}
 
 struct Churn {
     dice: Dice,
@@ -103,8 +116,16 @@ impl Churn {
         self.listed(world);
         self.waits.push(written.elapsed());
         let from = passed(world, wires);
-        let belongs = |(pod, service): (&usize, &usize)| (*pod, (*service, self.services[*service].network.is_some()));
-        let now: BTreeMap<usize, Belongs> = self.owners.iter().map(belongs).collect();
+        let way = |service: &Exit| match service.network {
+            _ if service.host != "n1" => Way::Nowhere,
+            Some(_) => Way::Second,
+            None => Way::Default,
+        };
+        let belongs = |pod: usize| match self.owners.get(&pod) {
+            Some(service) => (Some(*service), way(&self.services[*service])),
+            None => (None, Way::Default),
+        };
+        let now: BTreeMap<usize, Belongs> = (0..PODS).map(|pod| (pod, belongs(pod))).collect();
         self.since.retain(|pod, (belongs, _)| now.get(pod) == Some(belongs));
         for (pod, belongs) in now {
             self.since.entry(pod).or_insert((belongs, from));
@@ -114,7 +135,7 @@ impl Churn {
         self.check(world, wires);
     }
 
-    /// Pods come to a service or leave it; sometimes a service gets another network.
+    /// Pods come to a service or leave it; sometimes a service gets another network, or moves to another node and back.
     fn draw(&mut self) {
         for _ in 0..20 {
             let pod = self.dice.throw(PODS as u64) as usize;
@@ -130,6 +151,10 @@ impl Churn {
         if self.dice.throw(3) == 0 {
             let network = &mut self.services[1].network;
             *network = if network.is_some() { None } else { Some("1234") };
+        }
+        if self.dice.throw(3) == 0 {
+            let host = &mut self.services[0].host;
+            *host = if *host == "n1" { "n2" } else { "n1" };
         }
         for (number, service) in self.services.iter_mut().enumerate() {
             let own = self.owners.iter().filter(|(_, owner)| **owner == number);
@@ -151,17 +176,28 @@ impl Churn {
     fn check(&mut self, world: &World, wires: &[Wire; 2]) {
         let by_name: BTreeMap<&str, usize> =
             self.names.iter().enumerate().map(|(number, name)| (name.as_str(), number)).collect();
-        for (second, wire) in [(false, &wires[0]), (true, &wires[1])] {
+        let mut heard: BTreeSet<usize> = BTreeSet::new();
+        for (here, wire) in [(Way::Default, &wires[0]), (Way::Second, &wires[1])] {
             for seen in wire.seen() {
                 let packet = &seen.packet;
                 let pod =
                     packet.client.as_deref().and_then(|client| by_name.get(client)).filter(|_| packet.from == "n1");
-                let Some(((service, network), since)) = pod.and_then(|pod| self.since.get(pod)) else { continue };
+                let Some(((service, way), since)) = pod.and_then(|pod| self.since.get(pod)) else { continue };
                 self.checked += 1;
-                let right = second == *network && self.services[*service].external.contains(&packet.source);
-                if !right && seen.last >= *since {
-                    self.wrong.push(format!("{seen:?} after {:?}", seen.last - *since));
+                let own = || packet.source == world.lab.node_address("n1", Network::Red, Family::of(packet.source));
+                let with = service.map_or_else(own, |service| self.services[service].external.contains(&packet.source));
+                let right = here == *way && with;
+                match (seen.last >= *since, right) {
+                    (false, _) => {}
+                    (true, true) => heard.extend(pod),
+                    (true, false) => self.wrong.push(format!("{seen:?} after {:?}", seen.last - *since)),
                 }
+            }
+        }
+        // Nothing wrong is easy where nothing gets out.
+        for (pod, ((_, way), since)) in &self.since {
+            if *way != Way::Nowhere && since.elapsed() > LONG && !heard.contains(pod) {
+                self.wrong.push(format!("p{pod} has not got out for {:?}", since.elapsed()));
             }
         }
         assert!(self.wrong.is_empty(), "{:#?}\n{}", self.wrong, world.said("n1"));

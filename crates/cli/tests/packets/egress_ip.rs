@@ -120,12 +120,10 @@ fn the_link_with_the_longest_prefix_has_the_address() {
             world.lab.add_pod("n1", "a").unwrap();
             let node = world.lab.node("n1");
             node.ip(["link add eth2 type veth peer name void", "link set void up", "link set eth2 up"]).unwrap();
-            // Wider, or no network at all: a single address, keepalived's.
+            // Wider, or no network of the node's own but keepalived's.
             node.ip([
                 "addr add 192.168.0.9/16 dev eth2",
-                "addr add 192.168.60.49/32 dev eth2",
                 "addr add 192.168.60.48/28 dev eth2 label eth2:vip",
-                "addr add fd00:60::49/128 dev eth2 nodad",
                 "addr add fd00::9/16 dev eth2 nodad",
             ])
             .unwrap();
@@ -308,6 +306,13 @@ fn address(node: &Host, link: &str) {
     .unwrap();
 }
 
+/// Takes them away again.
+fn no_address(node: &Host, link: &str) {
+    let addresses = ["192.168.60.11/24", "fd00:60::11/64", "fe80::11/64"];
+    let lines = addresses.map(|address| format!("addr del {address} dev {link}"));
+    node.ip(lines.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+}
+
 /// N2.
 #[test]
 fn a_link_that_appears_later_is_used() {
@@ -353,10 +358,10 @@ fn a_subnet_that_moves_to_another_link_takes_the_address_along() {
             world.serves("n1", &["a"]);
             goes(&world, "a", "blue", &way.ips);
             let (old, new) = (table_of(&node, "eth1"), table_of(&node, "eth2"));
-            node.ip(["addr del 192.168.60.11/24 dev eth1", "addr del fd00:60::11/64 dev eth1"]).unwrap();
-            node.ip(["addr del fe80::11/64 dev eth1"]).unwrap();
+            // There first, so that at no moment the subnet is nowhere, and everything on the old link must be taken away.
             address(&node, "eth2");
             router(&node, "eth2", 200);
+            no_address(&node, "eth1");
             assert!(until(PATIENCE, || on(&node, "eth2", &way.ips)), "{}", world.said("n1"));
             world.shows("n1", |view| finds(view, "EgressIP exit", &["active"]));
             let left = || on(&node, "eth1", &way.ips[..1]) || on(&node, "eth1", &way.ips[1..]);
@@ -367,10 +372,9 @@ fn a_subnet_that_moves_to_another_link_takes_the_address_along() {
             assert!(rules(&world, "n1").iter().any(|rule| rule.contains(&format!("lookup {new} "))));
             goes(&world, "a", "blue", &way.ips);
             // Back, so that the node is what it was.
-            node.ip(["addr del 192.168.60.11/24 dev eth2", "addr del fd00:60::11/64 dev eth2"]).unwrap();
-            node.ip(["addr del fe80::11/64 dev eth2"]).unwrap();
             address(&node, "eth1");
             router(&node, "eth1", 200);
+            no_address(&node, "eth2");
             // The routes of IPv4 that a link's last address takes along, in any table.
             node.ip([
                 "route add 192.168.60.0/24 dev eth1 table 1234",

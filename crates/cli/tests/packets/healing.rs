@@ -73,6 +73,7 @@ fn heals(world: &World, what: &str, hand: &dyn Fn(&Host)) {
     let whole = node.dump().unwrap();
     let mut took = Vec::new();
     for _ in 0..ATTEMPTS {
+        world.rests("n1");
         let before = healed(world);
         let start = Instant::now();
         hand(&node);
@@ -264,6 +265,7 @@ fn it_stands_back_for_ovnkube_node_within_a_second_and_takes_over_after_it() {
             for (chain, service_says, address_says) in
                 [("egress-services", "left-to-ovn", "active"), ("egress-ip-snat", "active", "left-to-ovn")]
             {
+                world.rests("n1");
                 node.nft(&format!("add chain inet ovn-kubernetes {chain}")).unwrap();
                 slow.push(says(service_says, address_says));
                 let own: Vec<String> = rules(&world, "n1");
@@ -277,6 +279,7 @@ fn it_stands_back_for_ovnkube_node_within_a_second_and_takes_over_after_it() {
                     // The address may be ovnkube-node's: it stays where it is.
                     assert!(node.run(["ip", "address", "show", "dev", "eth1"]).unwrap().contains("192.168.60.50/32"));
                 }
+                world.rests("n1");
                 node.nft(&format!("delete chain inet ovn-kubernetes {chain}")).unwrap();
                 slow.push(says("active", "active"));
                 goes(&world, "a", "blue", &web(&["a"]).external);

@@ -200,9 +200,12 @@ fn who_did_not_opt_in_is_untouched() {
             world.start("n1");
             let wires = [Network::Red, Network::Blue].map(|network| world.lab.wire(network).unwrap());
             let flows = foreign_flows(&world, &exit, &foreign);
-            let own = Family::BOTH
-                .map(|family| (family, world.lab.pod("a").flow(FlowKind::Udp, family.destination(), PORT, 20)));
-            for (_, flow) in &own {
+            // Of `b` the network stays what it is, and only the source changes.
+            let [own, with] = ["a", "b"].map(|pod| {
+                let flow = |family: Family| world.lab.pod(pod).flow(FlowKind::Udp, family.destination(), PORT, 20);
+                Family::BOTH.map(|family| (family, flow(family)))
+            });
+            for (_, flow) in own.iter().chain(&with) {
                 assert!(flow.answers(2, PATIENCE));
             }
             world.put(&exit);
@@ -212,6 +215,10 @@ fn who_did_not_opt_in_is_untouched() {
                 assert!(flow.source_becomes(exit.address(*family), PATIENCE), "{:?}", flow.report());
             }
             let served = Instant::now();
+            world.put(&younger);
+            for (family, flow) in &with {
+                assert!(flow.source_becomes(younger.address(*family), PATIENCE), "{:?}", flow.report());
+            }
             come_move_and_go(&mut world, &exit, &younger);
             for Foreign { what, flow } in flows {
                 assert!(flow.answers(2, PATIENCE), "{what}: {:?}", flow.report());
@@ -220,7 +227,7 @@ fn who_did_not_opt_in_is_untouched() {
                 assert_eq!((report.unanswered(), report.errors), (0, 0), "{what}: {report:?}\n{}", world.said("n1"));
             }
             never_wrong(&world, &exit, &younger, [&wires[0], &wires[1]], served);
-            drop(own);
+            drop((own, with));
             world.clean_up("n1");
         })
     });

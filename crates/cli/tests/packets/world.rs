@@ -6,7 +6,8 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use egret_netlab::{Family, Host, Lab, LabBuilder, PORT, Process, Profile, Transport, difference, until};
 use serde_json::{Value, json};
@@ -15,6 +16,9 @@ use crate::objects::{Exit, node};
 
 /// What a condition is waited for at most.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
+
+/// An agent that has looked at nothing for so long rests: the kernel's word is acted on sooner.
+const QUIET: Duration = Duration::from_millis(500);
 
 /// A lab, the objects of its cluster, and the agents that read them.
 pub(crate) struct World {
@@ -82,6 +86,17 @@ pub(crate) fn table(node: &Host, table: &str) {
         let words: Vec<&str> = std::iter::once("ip").chain(line.split(' ')).collect();
         node.run(words).unwrap();
     }
+}
+
+/// What a host's kernel holds when it has come to an end: IPv6 makes an address its own a moment after it was told.
+fn at_rest(host: &Host) -> String {
+    let mut last = host.dump().unwrap();
+    let rested = || {
+        let now = host.dump().unwrap();
+        std::mem::replace(&mut last, now.clone()) == now
+    };
+    assert!(until(PATIENCE, rested), "{} does not come to rest", host.name());
+    last
 }
 
 impl World {
@@ -153,7 +168,7 @@ impl World {
     /// Starts the agent of a node.
     pub(crate) fn start(&mut self, name: &str) {
         let host = self.lab.node(name);
-        self.before.entry(name.to_owned()).or_insert_with(|| host.dump().unwrap());
+        self.before.entry(name.to_owned()).or_insert_with(|| at_rest(&host));
         let mut command = Self::command(name);
         command.args(["-f", "/run/objects.json", "--log-level", "debug"]).args(&self.options);
         let agent = host.spawn(&command).unwrap();
@@ -178,19 +193,47 @@ impl World {
         drop(self.agents.remove(name));
     }
 
-    /// What the agent shows; `None` until it shows something.
-    pub(crate) fn snapshot(&self, name: &str) -> Option<Value> {
+    /// What the agent's admin port answers.
+    pub(crate) fn get(&self, name: &str, path: &str) -> Option<String> {
         let answer = self.lab.node(name).inside(|| {
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 9411));
             let mut stream = TcpStream::connect(address).ok()?;
             stream.set_read_timeout(Some(PATIENCE)).ok()?;
-            stream.write_all(b"GET /snapshot HTTP/1.0\r\n\r\n").ok()?;
+            write!(stream, "GET {path} HTTP/1.0\r\n\r\n").ok()?;
             let mut text = String::new();
             stream.read_to_string(&mut text).ok()?;
             Some(text)
         })?;
-        let (_, body) = answer.split_once("\r\n\r\n")?;
-        serde_json::from_str(body).ok()
+        answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
+    }
+
+    /// What the agent shows; `None` until it shows something.
+    pub(crate) fn snapshot(&self, name: &str) -> Option<Value> {
+        serde_json::from_str(&self.get(name, "/snapshot")?).ok()
+    }
+
+    /// Waits until the agent has nothing more to look at: what it changed itself makes it look again, and then it finds
+    /// what else has happened without having been told.
+    pub(crate) fn rests(&self, name: &str) {
+        let passes = || {
+            let text = self.get(name, "/metrics")?;
+            Some(text.lines().filter(|line| line.contains("_passes_total")).collect::<Vec<_>>().join("\n"))
+        };
+        let mut last = (passes(), Instant::now());
+        let rested = until(PATIENCE, || {
+            sleep(QUIET / 20);
+            let now = passes();
+            if now != last.0 {
+                last = (now, Instant::now());
+            }
+            last.0.is_some() && last.1.elapsed() > QUIET
+        });
+        assert!(rested, "{}", self.said(name));
+    }
+
+    /// The agent of a node.
+    pub(crate) fn agent(&self, name: &str) -> &Process {
+        &self.agents[name]
     }
 
     /// Waits until the agent's snapshot is as wanted, and shows what there is if it does not become so.
