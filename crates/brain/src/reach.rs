@@ -360,6 +360,8 @@ mod tests {
         assert!(reach.silence().is_none());
         assert_eq!(count(&reach, 10, Reachability::InDoubt), 5);
         assert_eq!(reach.wake(), Some(at(96_000)));
+        all(&mut reach, 0..1, Answer::Alive, at(95_500));
+        all(&mut reach, 6..10, Answer::Alive, at(95_500));
         all(&mut reach, 1..6, Answer::Silent, at(95_999));
         assert_eq!(count(&reach, 10, Reachability::InDoubt), 5);
         judge(&mut reach, at(96_000));
