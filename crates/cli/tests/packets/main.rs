@@ -12,6 +12,7 @@ mod healing;
 mod moving;
 mod nonfunctional;
 mod objects;
+mod timing;
 mod use_cases;
 mod walk;
 mod world;

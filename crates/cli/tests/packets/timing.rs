@@ -1,0 +1,191 @@
+//! What it costs, measured (`make bench-node`). Each prints what it found beside its target, and fails if it is missed by
+//! more than half; machines are noisy, so nothing else runs these.
+
+use std::fs;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use egret_netlab::{Family, PORT, alone, test_name};
+use serde_json::{Value, json};
+
+use crate::objects::{Exit, web};
+use crate::world::{PATIENCE, World, two};
+
+fn world() -> World {
+    two(egret_netlab::Lab::builder().nodes(1).blue(&[1]))
+}
+
+/// Prints a figure, and fails if it is more than half above its target.
+fn measured(what: &str, found: f64, target: f64, unit: &str) {
+    println!("{what}: {found:.3} {unit} (target {target} {unit})");
+    assert!(found <= target * 1.5, "{what}: {found:.3} {unit} misses {target} {unit} by more than half");
+}
+
+/// The objects of a service whose endpoints are pods that only exist there.
+fn crowd(name: &str, count: usize) -> Vec<Value> {
+    let metadata = json!({"namespace": "crowd", "name": name, "creationTimestamp": "1970-01-01T00:00:01Z"});
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": metadata,
+        "spec": {"type": "LoadBalancer", "clusterIPs": ["10.96.9.9"], "ports": [{"port": 80}]},
+        "status": {"loadBalancer": {"ingress": [{"ip": "192.168.70.99"}]}},
+    });
+    let exit = json!({
+        "apiVersion": "k8s.ovn.org/v1", "kind": "EgressService", "metadata": metadata, "spec": {"network": "1234"},
+        "status": {"host": "n1"},
+    });
+    let address =
+        |i: usize| IpAddr::from([10, 244, u8::try_from(100 + i / 200).unwrap(), u8::try_from(10 + i % 200).unwrap()]);
+    let endpoints: Vec<Value> = (0..count).map(|i| json!({"addresses": [address(i)], "nodeName": "n1"})).collect();
+    let slice = json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "endpoints": endpoints,
+        "metadata": {"namespace": "crowd", "name": name, "labels": {"kubernetes.io/service-name": name}},
+    });
+    vec![service, exit, slice]
+}
+
+fn serves(world: &World, count: usize) {
+    world.shows("n1", |view| view["settled"] == true && view["sources"].as_array().map(Vec::len) == Some(count));
+}
+
+/// Seconds that passes have taken so far.
+fn passes(world: &World) -> f64 {
+    let text = world.get("n1", "/metrics").unwrap();
+    let line = text.lines().find(|line| line.starts_with("egret_agent_pass_duration_seconds_sum")).unwrap();
+    line.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+#[test]
+#[ignore = "a measurement: make bench-node"]
+fn a_thousand_endpoints_from_scratch_and_one_that_changes() {
+    alone(test_name!(), &[], || {
+        let mut world = world();
+        world.start("n1");
+        serves(&world, 0);
+        for (count, target) in [(1_000, 0.3), (10_000, 30.0)] {
+            let before = passes(&world);
+            world.more(crowd("many", count));
+            serves(&world, count);
+            // What the kernel notifies of leads to passes that find nothing to do.
+            measured(&format!("{count} endpoints from scratch"), passes(&world) - before, target, "s");
+            let before = passes(&world);
+            world.more(crowd("many", count - 1));
+            serves(&world, count - 1);
+            measured(&format!("one of {count} endpoints goes"), passes(&world) - before, target / 6.0, "s");
+            world.more(Vec::new());
+            serves(&world, 0);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+#[ignore = "a measurement: make bench-node"]
+fn what_was_deleted_is_back_within_a_second() {
+    alone(test_name!(), &[], || {
+        let mut world = world();
+        world.lab.add_pod("n1", "a").unwrap();
+        world.start("n1");
+        world.put(&web(&["a"]));
+        world.serves("n1", &["a"]);
+        let node = world.lab.node("n1");
+        let there = || node.run(["ip", "rule", "show", "priority", "5000"]).unwrap().contains("lookup 1234");
+        let mut longest = Duration::ZERO;
+        for _ in 0..20 {
+            let rule = world.lab.pod("a").address(Family::V4).to_string();
+            node.run(["ip", "rule", "del", "priority", "5000", "from", &rule]).unwrap();
+            let began = Instant::now();
+            assert!(egret_netlab::until(PATIENCE, || node
+                .run(["ip", "rule"])
+                .unwrap()
+                .contains(&format!("from {rule} lookup"))));
+            longest = longest.max(began.elapsed());
+        }
+        assert!(there());
+        measured("healing a deleted rule, the longest of 20", longest.as_secs_f64(), 1.0, "s");
+        Ok(())
+    });
+}
+
+#[test]
+#[ignore = "a measurement: make bench-node"]
+fn an_agent_at_rest_with_five_hundred_services() {
+    alone(test_name!(), &[], || {
+        let mut world = world();
+        let mut objects = Vec::new();
+        for i in 0..500_u16 {
+            let name = format!("s{i}");
+            let mut own = crowd(&name, 0);
+            let [high, low] = i.to_be_bytes();
+            own[0]["status"]["loadBalancer"]["ingress"][0]["ip"] = json!(format!("192.169.{high}.{low}"));
+            own[0]["spec"]["clusterIPs"] = json!([format!("10.96.{high}.{low}")]);
+            own[2]["endpoints"] = json!([{"addresses": [format!("10.244.{}.{low}", 100 + high)], "nodeName": "n1"}]);
+            objects.extend(own);
+        }
+        world.more(objects);
+        world.start("n1");
+        serves(&world, 500);
+        let id = world.agent("n1").id();
+        std::thread::sleep(Duration::from_secs(5));
+        let ticks = || {
+            let text = fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
+            let after = text.rsplit_once(')').unwrap().1.to_owned();
+            let fields: Vec<u64> =
+                after.split_whitespace().skip(11).take(2).map(|field| field.parse().unwrap()).collect();
+            fields[0] + fields[1]
+        };
+        let before = ticks();
+        std::thread::sleep(Duration::from_secs(60));
+        // A tick is a hundredth of a second.
+        let share = f64::from(u32::try_from(ticks() - before).unwrap()) / 60.0;
+        measured("CPU at rest with 500 services", share, 0.1, "%");
+        let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
+        let kilobytes: f64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        measured("memory at rest with 500 services", kilobytes / 1000.0, 20.0, "MB");
+        Ok(())
+    });
+}
+
+/// Microseconds from a question to its answer, the middle one of many.
+fn round_trip(world: &World, pod: &str, to: IpAddr) -> f64 {
+    world.lab.pod(pod).inside(|| {
+        let any: SocketAddr = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" }.parse().unwrap();
+        let socket = UdpSocket::bind(any).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.connect((to, PORT)).unwrap();
+        let mut times: Vec<Duration> = (0..5_000)
+            .map(|_| {
+                let began = Instant::now();
+                socket.send(b"x").unwrap();
+                socket.recv(&mut [0; 256]).unwrap();
+                began.elapsed()
+            })
+            .collect();
+        times.sort();
+        times[times.len() / 2].as_secs_f64() * 1e6
+    })
+}
+
+#[test]
+#[ignore = "a measurement: make bench-node"]
+fn a_packet_with_a_thousand_rules_beside_it() {
+    alone(test_name!(), &[], || {
+        let mut world = world();
+        for pod in ["own", "foreign"] {
+            world.lab.add_pod("n1", pod).unwrap();
+        }
+        let exit: Exit = web(&["own"]);
+        world.expose(&exit, "n1");
+        let outside = Family::V4.destination();
+        let none = round_trip(&world, "foreign", outside);
+        world.start("n1");
+        world.put(&exit);
+        world.more(crowd("many", 1_000));
+        serves(&world, 1_002);
+        let (foreign, own) = (round_trip(&world, "foreign", outside), round_trip(&world, "own", outside));
+        println!("round trip of a packet, the middle one: {none:.1} us without Egret; with 1,000 rules beside it");
+        println!("  of a foreign pod {foreign:.1} us, of an opted-in one {own:.1} us");
+        measured("a foreign pod's packet with 1,000 rules, to none", foreign / none, 1.1, "times");
+        Ok(())
+    });
+}
