@@ -169,7 +169,7 @@ impl Metrics {
         self.draining.set(i64::from(draining));
     }
 
-    /// All of them, as OpenMetrics text.
+    /// All of them, as `OpenMetrics` text.
     #[must_use]
     pub fn exposition(&self) -> String {
         let mut text = String::new();

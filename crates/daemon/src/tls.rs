@@ -90,9 +90,12 @@ impl std::fmt::Debug for PemFile {
 /// The files' content is compared whole: times of modification are too coarse, and volumes swap links.
 pub struct Renewed<C> {
     paths: Vec<PathBuf>,
-    make: Box<dyn Fn(&[PemFile]) -> Result<C, TlsError> + Send + Sync>,
+    make: Make<C>,
     loaded: Mutex<Loaded<C>>,
 }
+
+/// Makes it out of the files.
+type Make<C> = Box<dyn Fn(&[PemFile]) -> Result<C, TlsError> + Send + Sync>;
 
 struct Loaded<C> {
     config: Arc<C>,
@@ -131,10 +134,9 @@ impl<C> Renewed<C> {
             loaded.looked = now;
             match self.renew(&loaded.files) {
                 Ok(None) => {}
-                Ok(Some((config, files))) => {
+                Ok(Some(renewed)) => {
                     tracing::info!(first = self.first(), "certificates replaced");
-                    loaded.config = config;
-                    loaded.files = files;
+                    *loaded = renewed;
                 }
                 Err(error) => {
                     let error = crate::chain(&error);
@@ -153,12 +155,12 @@ impl<C> Renewed<C> {
         self.paths.first().map(|path| path.display().to_string()).unwrap_or_default()
     }
 
-    fn renew(&self, old: &[PemFile]) -> Result<Option<(Arc<C>, Vec<PemFile>)>, TlsError> {
+    fn renew(&self, old: &[PemFile]) -> Result<Option<Loaded<C>>, TlsError> {
         let files = read(&self.paths)?;
         if files.iter().map(|file| &file.content).eq(old.iter().map(|file| &file.content)) {
             return Ok(None);
         }
-        Ok(Some((Arc::new((self.make)(&files)?), files)))
+        Ok(Some(Loaded { config: Arc::new((self.make)(&files)?), files, looked: Instant::now() }))
     }
 }
 

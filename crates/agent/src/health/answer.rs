@@ -107,9 +107,9 @@ async fn message(body: &mut RecvStream) -> Result<Option<Vec<u8>>, h2::Error> {
 
 /// `HealthCheckRequest.service`: field 1, a text, empty when absent. Of several the last counts.
 fn service(message: &[u8]) -> Option<&[u8]> {
-    let told = fields(message)?.into_iter().filter_map(|field| match field {
+    let mut told = fields(message)?.into_iter().filter_map(|field| match field {
         Field::Bytes(1, service) => Some(service),
         _ => None,
     });
-    Some(told.last().unwrap_or_default())
+    Some(told.next_back().unwrap_or_default())
 }

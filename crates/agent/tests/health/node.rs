@@ -67,8 +67,7 @@ impl Node {
     /// A metric's line, without its value, and the value.
     pub(crate) fn metric(&self, line: &str) -> Option<u64> {
         let text = self.metrics.exposition();
-        let value = text.lines().find_map(|found| found.strip_prefix(line)?.strip_prefix(' ')?.parse().ok());
-        value
+        text.lines().find_map(|found| found.strip_prefix(line)?.strip_prefix(' ')?.parse().ok())
     }
 
     /// Waits until a metric has this value.

@@ -8,7 +8,7 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Node")]
 pub struct AgentArgs {
-    /// The name of this node in Kubernetes [default: NODE_NAME, or the host's name].
+    /// The name of this node in Kubernetes [default: `NODE_NAME`, or the host's name].
     #[arg(long, env = "EGRET_NODE", value_name = "NAME")]
     pub node: Option<String>,
     /// Who brings packets to this node's kernel: ovn, direct (any other network plugin), or auto: ovn where the node carries
@@ -77,7 +77,7 @@ pub struct AgentClusterArgs {
     pub context: Option<String>,
 }
 
-/// The gRPC health service of the node (Service_Egress_IP), for a controller with --probe-port.
+/// The gRPC health service of the node (`Service_Egress_IP`), for a controller with --probe-port.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Health service")]
 pub struct HealthArgs {

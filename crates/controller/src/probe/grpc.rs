@@ -185,11 +185,11 @@ fn outcome(headers: &HeaderMap) -> Result<Outcome, SessionError> {
 /// `HealthCheckResponse.status` of a gRPC message: field 1, a varint, 0 when absent. Other fields are skipped, the last
 /// of several counts.
 fn serving_status(message: &[u8]) -> Option<u64> {
-    let told = fields(message)?.into_iter().filter_map(|field| match field {
+    let mut told = fields(message)?.into_iter().filter_map(|field| match field {
         Field::Varint(1, status) => Some(status),
         _ => None,
     });
-    Some(told.last().unwrap_or(0))
+    Some(told.next_back().unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -59,8 +59,8 @@ impl AgentLife {
         let mut held = egress_ip("a", "10.20.0.100");
         held["status"] = json!({"items": [{"node": "n1", "egressIP": "10.20.0.100"}]});
         create(&client, &held).await;
-        let served = json!({"host": "n1"});
-        merge_status(&client, &egress_service("shop", "web"), &served).await;
+        let elected = json!({"host": "n1"});
+        merge_status(&client, &egress_service("shop", "web"), &elected).await;
         Self { server }
     }
 
