@@ -28,6 +28,7 @@ mod pod;
 mod process;
 mod profile;
 mod service;
+mod settle;
 mod traffic;
 mod until;
 

@@ -1,6 +1,5 @@
 //! A network namespace, and how to be inside.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::fd::AsRawFd as _;
@@ -9,21 +8,15 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
 
-use nix::ifaddrs::getifaddrs;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
-use nix::net::if_::InterfaceFlags;
 use nix::sched::{CloneFlags, setns, unshare};
 
 use crate::error::LabError;
-use crate::until::until;
+use crate::settle;
 
 /// Where `ip netns` looks for names.
 pub(crate) const NAMES: &str = "/run/netns";
-
-/// Links are up at once, unless the kernel is busy with the end of another lab.
-const SETTLED: Duration = Duration::from_secs(10);
 
 /// Where what hosts have in `/etc` beside what the machine has is kept.
 const ETC: &str = "/run/etc";
@@ -173,19 +166,11 @@ impl Namespace {
         Ok(())
     }
 
-    /// Waits until these links carry packets. The kernel starts to send by a link a moment after both ends are up, and
-    /// drops what comes earlier: an ARP reply that is lost so costs a second.
+    /// Waits until these links carry packets.
     pub(crate) fn settle<L: AsRef<str> + Sync>(&self, links: &[L]) -> Result<(), LabError> {
-        let mut down = Vec::new();
-        let settled = self.inside(|| {
-            until(SETTLED, || {
-                let running = running();
-                down = links.iter().map(AsRef::as_ref).filter(|link| !running.contains(*link)).collect();
-                down.is_empty()
-            })
-        });
-        let down = || LabError::Down { place: self.name.clone(), links: down.join(", ") };
-        if settled { Ok(()) } else { Err(down()) }
+        let links: Vec<&str> = links.iter().map(AsRef::as_ref).collect();
+        let unsettled = self.inside(|| settle::settle(&links));
+        if unsettled.is_empty() { Ok(()) } else { Err(LabError::Down { place: self.name.clone(), links: unsettled }) }
     }
 
     /// A kernel parameter by its path below `net`, such as `ipv4/ip_forward`.
@@ -225,12 +210,6 @@ fn target(name: &str) -> PathBuf {
 /// `/proc/sys` shows the namespace of the thread that looks.
 fn sysctl_file(name: &str) -> PathBuf {
     PathBuf::from("/proc/sys/net").join(name)
-}
-
-/// The links of this thread's namespace that carry packets.
-fn running() -> BTreeSet<String> {
-    let all = getifaddrs().into_iter().flatten();
-    all.filter(|link| link.flags.contains(InterfaceFlags::IFF_RUNNING)).map(|link| link.interface_name).collect()
 }
 
 fn on_a_thread<R: Send>(body: impl FnOnce() -> R + Send) -> R {

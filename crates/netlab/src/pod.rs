@@ -95,7 +95,7 @@ impl Lab {
     }
 
     /// A pod with a server that somebody else attaches, such as a CNI plugin: it is given the path of the pod's namespace,
-    /// and returns the addresses.
+    /// makes `eth0` there, and returns the addresses.
     ///
     /// # Errors
     ///
@@ -110,6 +110,7 @@ impl Lab {
         let namespace = Namespace::new(name)?;
         namespace.ip(&["link set lo up".to_owned()])?;
         let addresses = attach(&namespace.path())?;
+        namespace.settle(&["eth0"])?;
         let host = Arc::new(Host::within(namespace, addresses, self.traffic.clone()));
         host.answer(PORT)?;
         let pod = Pod { host: Arc::clone(&host), node: node.number, number: None };
