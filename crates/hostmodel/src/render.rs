@@ -73,9 +73,14 @@ const REPLY: [&str; 2] = [
     "meta l4proto { tcp, udp, sctp } ct original ip6 daddr . meta l4proto . ct original proto-dst vmap @reply-v6",
 ];
 
-/// Nothing gets out of a source that is held or refused.
-const FORWARD: [&str; 5] = [
+/// Nothing gets out of a source that is held or refused; nor what belongs to no connection (a FIN of one that was forgotten,
+/// for example), for nobody gives that another source address, and it would leave with the pod's own.
+const FORWARD: [&str; 9] = [
     "type filter hook forward priority filter - 5; policy accept;",
+    "ip saddr @bound-v4 ct state invalid,untracked ip daddr != @cluster-v4 counter drop comment \"of no connection\"",
+    "ip saddr @service-source-v4 ct state invalid,untracked ip daddr != @cluster-v4 counter drop comment \"of no connection\"",
+    "ip6 saddr @bound-v6 ct state invalid,untracked ip6 daddr != @cluster-v6 counter drop comment \"of no connection\"",
+    "ip6 saddr @service-source-v6 ct state invalid,untracked ip6 daddr != @cluster-v6 counter drop comment \"of no connection\"",
     "ip saddr @hold-v4 ct direction original ip daddr != @cluster-v4 counter drop comment \"its way is being changed\"",
     "ip saddr @refuse-v4 ct direction original ip daddr != @cluster-v4 counter drop comment \"no way from this node\"",
     "ip6 saddr @hold-v6 ct direction original ip6 daddr != @cluster-v6 counter drop comment \"its way is being changed\"",
