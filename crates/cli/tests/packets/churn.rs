@@ -107,7 +107,7 @@ impl Churn {
         world.put_all(&self.services);
         if kill == 1 {
             // In the middle of it.
-            sleep(Duration::from_millis(self.dice.throw(200)));
+            sleep(Duration::from_millis(self.dice.throw(200) as u64));
             world.kill("n1");
         }
         if kill < 2 {
@@ -131,15 +131,15 @@ impl Churn {
             self.since.entry(pod).or_insert((belongs, from));
         }
         // Packets are sent meanwhile.
-        sleep(Duration::from_millis(100 + self.dice.throw(300)));
+        sleep(Duration::from_millis(100 + self.dice.throw(300) as u64));
         self.check(world, wires);
     }
 
     /// Pods come to a service or leave it; sometimes a service gets another network, or moves to another node and back.
     fn draw(&mut self) {
         for _ in 0..20 {
-            let pod = self.dice.throw(PODS as u64) as usize;
-            match self.dice.throw(3) as usize {
+            let pod = self.dice.throw(PODS);
+            match self.dice.throw(3) {
                 2 => drop(self.owners.remove(&pod)),
                 service => drop(self.owners.insert(pod, service)),
             }
@@ -222,11 +222,11 @@ fn passed(world: &World, [red, blue]: &[Wire; 2]) -> Instant {
     for (wire, network, name) in [(red, Network::Red, "ext"), (blue, Network::Blue, "blue")] {
         let to = world.lab.node_address("n1", network, Family::V4);
         let marked = |packet: &Packet| packet.from == name && packet.client.as_deref() == Some(name);
-        let read = || {
+        let came = || {
             let _ = world.lab.outside(network).udp(to, PORT);
             !wire.wrong_since(start, |packet| !marked(packet)).is_empty()
         };
-        assert!(until(PATIENCE, read), "nothing is seen on the wire of {name}");
+        assert!(until(PATIENCE, came), "nothing is seen on the wire of {name}");
     }
     Instant::now()
 }

@@ -93,7 +93,7 @@ fn heals(world: &World, what: &str, hand: &dyn Fn(&Host)) {
 /// A dump without the tables of others, which nobody puts back.
 fn ours(dump: &str) -> String {
     let keep = |line: &&str| !line.starts_with("nft ") || line.starts_with("nft table inet egret");
-    dump.lines().filter(keep).map(|line| format!("{line}\n")).collect()
+    dump.lines().filter(keep).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
@@ -159,10 +159,10 @@ pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
     /// One of so many.
-    pub(crate) fn throw(&mut self, sides: u64) -> u64 {
+    pub(crate) fn throw(&mut self, sides: usize) -> usize {
         // The constants of Knuth's MMIX; the upper bits are the good ones.
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % sides
+        usize::try_from(self.0 >> 33).unwrap() % sides
     }
 }
 
@@ -174,14 +174,14 @@ fn an_agent_that_is_killed_at_any_moment_leaves_nothing_that_the_next_one_or_the
             let mut dice = Dice(20_261_129);
             let networks = [Some("1234"), Some("eth1"), None, Some("4321")];
             for round in 0..16 {
-                let pods: &[&str] = [&["a"][..], &["a", "f"], &["f"], &[]][dice.throw(4) as usize];
-                let host = ["n1", "n1", "n9"][dice.throw(3) as usize];
-                let network = networks[dice.throw(4) as usize];
+                let pods: &[&str] = [&["a"][..], &["a", "f"], &["f"], &[]][dice.throw(4)];
+                let host = ["n1", "n1", "n9"][dice.throw(3)];
+                let network = networks[dice.throw(4)];
                 world.put(&Exit { network, host, ..web(pods) });
-                let ips = [["192.168.60.50", "fd00:60::50"], ["192.168.60.51", "fd00:60::51"]][dice.throw(2) as usize];
+                let ips = [["192.168.60.50", "fd00:60::50"], ["192.168.60.51", "fd00:60::51"]][dice.throw(2)];
                 wanted(&mut world, &Way { ips: parse(&ips), ..way() });
                 // Within a pass, before one, after one: that is what is to be random, so nothing is waited for.
-                sleep(Duration::from_millis(dice.throw(400)));
+                sleep(Duration::from_millis(dice.throw(400) as u64));
                 world.kill("n1");
                 if round % 4 == 3 {
                     println!("{}", world.clean_up("n1").trim_end());

@@ -18,10 +18,10 @@ fn node_local_egress_with_a_stable_source_address() {
             world.put(&exit);
             world.serves("n1", &["a"]);
             // Symmetry: outside knows the application by one address, whoever begins.
-            let ext = world.lab.outside(Network::Red);
+            let client = world.lab.outside(Network::Red);
             for family in Family::BOTH {
                 for transport in [Transport::Tcp, Transport::Udp] {
-                    let reply = ext.ask_from(family.destination(), transport, exit.address(family), PORT);
+                    let reply = client.ask_from(family.destination(), transport, exit.address(family), PORT);
                     assert_eq!(reply.server(), Some("a"), "{reply}");
                 }
             }

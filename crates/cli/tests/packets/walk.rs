@@ -15,8 +15,8 @@ const fn stop(command: &'static str, shows: &'static [&'static str]) -> Stop {
     Stop { command, shows }
 }
 
-/// For the EgressService `default/web` with the load balancer's addresses 192.168.70.10 and fd00:70::10, port 8080,
-/// network 1234, and the endpoint 10.244.1.11 and fd00:10:244:1::11, which comes in by link `v-11`.
+/// For the `EgressService` `default/web` with the load balancer's addresses 192.168.70.10 and `fd00:70::10`, port 8080,
+/// network 1234, and the endpoint 10.244.1.11 and `fd00:10:244:1::11`, which comes in by link `v-11`.
 pub(crate) const SERVICE_WALK: &[Stop] = &[
     // 1. The rules: who asks which table, and what becomes of those who find nothing there.
     stop(
@@ -71,7 +71,7 @@ pub(crate) const SERVICE_WALK: &[Stop] = &[
     stop("nft list chain inet egret guard", &["drop comment \"wrong source\""]),
 ];
 
-/// For the EgressIP `exit` with the addresses 192.168.60.50 and fd00:60::50 on `eth1`, and the pod `default/a`.
+/// For the `EgressIP` `exit` with the addresses 192.168.60.50 and `fd00:60::50` on `eth1`, and the pod `default/a`.
 /// The table is 1000 and the link's index, which `ip link show` tells; it is not the same everywhere.
 pub(crate) const ADDRESS_WALK: &[Stop] = &[
     stop(

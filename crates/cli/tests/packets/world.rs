@@ -275,7 +275,7 @@ impl World {
 
     /// What all agents have said so far.
     pub(crate) fn all_said(&self) -> String {
-        self.agents.iter().map(|(name, agent)| format!("{name}:\n{}", agent.said())).collect()
+        self.agents.iter().map(|(name, agent)| [name, ":\n", &agent.said()].concat()).collect()
     }
 
     /// Waits until `pod` leaves with these addresses.
