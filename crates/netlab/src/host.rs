@@ -164,7 +164,7 @@ impl Host {
         let program = PathBuf::from(command.get_program());
         let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let log = PathBuf::from(LOGS).join(format!("{}-{program}-{number}.log", self.name));
-        Process::start(&self.namespace, command, log)
+        Process::start_in(&self.namespace, command, log)
     }
 
     /// Programs that are started on this host from now on see this file below `/etc`, such as

@@ -39,7 +39,7 @@ pub use error::LabError;
 pub use host::{Host, PATIENCE};
 pub use lab::{Lab, LabBuilder};
 pub use need::Need;
-pub use process::Process;
+pub use process::{Process, Signal};
 pub use profile::Profile;
 pub use service::{Policy, Service};
 pub use traffic::PORT;

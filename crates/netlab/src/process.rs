@@ -1,16 +1,20 @@
-//! A process in a namespace that does not outlive the lab.
+//! A process that does not outlive this one.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::thread;
 
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::kill;
 use nix::unistd::Pid;
+
+pub use nix::sys::signal::Signal;
 
 use crate::error::LabError;
 use crate::namespace::Namespace;
+use crate::until::PAUSE;
 
 /// Becomes the program, after leaving behind a watcher that reads a pipe from us. If that ends without a word, we are
 /// gone, whatever the reason, and the watcher kills the program.
@@ -33,12 +37,25 @@ pub struct Process {
 }
 
 impl Process {
-    pub(crate) fn start(namespace: &Namespace, command: &Command, log: PathBuf) -> Result<Self, LabError> {
+    /// Starts a program where this process is. Of the command, its program, arguments, environment and folder count. What
+    /// it says is appended to the log.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be started, or the log not be written.
+    pub fn start(command: &Command, log: &Path) -> io::Result<Self> {
+        Self::of(leashed(command, log)?.spawn()?, log.to_owned())
+    }
+
+    pub(crate) fn start_in(namespace: &Namespace, command: &Command, log: PathBuf) -> Result<Self, LabError> {
         let name = command.get_program().to_string_lossy().into_owned();
         let failed = |source| LabError::Start { program: name.clone(), place: namespace.name().to_owned(), source };
         let mut leashed = leashed(command, &log).map_err(failed)?;
-        let mut child = namespace.start(&mut leashed).map_err(failed)?;
-        let leash = child.stdin.take().expect("it was asked for");
+        Self::of(namespace.start(&mut leashed).map_err(failed)?, log).map_err(failed)
+    }
+
+    fn of(mut child: Child, log: PathBuf) -> io::Result<Self> {
+        let leash = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
         Ok(Self { child, leash, log })
     }
 
@@ -68,7 +85,7 @@ impl Process {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(status);
             }
-            std::thread::sleep(crate::until::PAUSE);
+            thread::sleep(PAUSE);
         }
     }
 

@@ -43,7 +43,7 @@ const PROXIES: [&str; 8] =
 /// The body fails, or a program is not to be had.
 pub fn alone(name: &str, needs: &[Need], body: impl AsyncFnOnce() -> Outcome) {
     for part in [Part::Etcd, Part::ApiServer, Part::ControllerManager, Part::Proxy] {
-        part.find().unwrap_or_else(|error| unreachable!("{}: {error}", part.name()));
+        part.find().expect("it is there, or can be built");
     }
     cni::folder().expect("the CNI plugins can be built");
     let test = PROXIES.into_iter().fold(Alone::new(name).needs(needs).limit(LIMIT), Alone::without);

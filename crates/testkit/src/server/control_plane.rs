@@ -4,12 +4,13 @@ use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use egret_netlab::{Process, Signal};
 use kube::config::KubeconfigError;
 use kube::{Client, Config};
-use rustix::process::Signal;
 use thiserror::Error;
 
 use super::audit;
@@ -17,7 +18,6 @@ use super::credentials::{Credentials, config};
 use super::folder::Folder;
 use super::parts::{Part, PartsError};
 use super::port;
-use super::process::Process;
 use super::store::Store;
 use super::wait::until;
 
@@ -196,7 +196,7 @@ impl ControlPlane {
     pub(crate) async fn stop_api(&self) -> Result<(), ControlPlaneError> {
         let Some(mut api) = self.processes().api.take() else { return Ok(()) };
         let failed = |source| ControlPlaneError::Process { part: Part::ApiServer, source };
-        api.signal(Signal::TERM).map_err(failed)?;
+        api.signal(Signal::SIGTERM).map_err(failed)?;
         until(STOP_LIMIT, async || api.ended()).await.map_err(failed)?;
         Ok(())
     }
@@ -208,11 +208,11 @@ impl ControlPlane {
 
     /// Freezes the store: the API server can neither read from it nor write to it, and nothing tells it why.
     pub(crate) fn pause_etcd(&self) -> Result<(), ControlPlaneError> {
-        self.signal_etcd(Signal::STOP)
+        self.signal_etcd(Signal::SIGSTOP)
     }
 
     pub(crate) fn resume_etcd(&self) -> Result<(), ControlPlaneError> {
-        self.signal_etcd(Signal::CONT)
+        self.signal_etcd(Signal::SIGCONT)
     }
 
     /// Starts the controllers with these names, instead of those that run.
@@ -364,7 +364,9 @@ async fn find(part: Part) -> Result<PathBuf, ControlPlaneError> {
 }
 
 fn start(part: Part, program: &Path, arguments: Vec<String>, folder: &Folder) -> Result<Process, ControlPlaneError> {
-    Process::start(program, arguments, &log(folder, part)).map_err(|source| ControlPlaneError::Process { part, source })
+    let mut command = Command::new(program);
+    command.args(arguments);
+    Process::start(&command, &log(folder, part)).map_err(|source| ControlPlaneError::Process { part, source })
 }
 
 fn log(folder: &Folder, part: Part) -> PathBuf {

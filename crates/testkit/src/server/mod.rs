@@ -1,7 +1,7 @@
 //! A real API server for tests: kube-apiserver before etcd, as processes of this test's own.
 //!
 //! ```text
-//!   parts ──> process ──> control plane (etcd, kube-apiserver, on demand kube-controller-manager)
+//!   parts ──> processes ──> control plane (etcd, kube-apiserver, on demand kube-controller-manager)
 //!                             │
 //!             pool ──> Server::take() ──> a test ──> dropped: emptied when it is taken again
 //! ```
@@ -23,7 +23,6 @@ pub mod hand;
 mod parts;
 mod pool;
 mod port;
-mod process;
 mod store;
 mod taken;
 mod wait;
