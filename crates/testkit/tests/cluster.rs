@@ -11,7 +11,8 @@ use egret_testkit::cluster::{Cluster, alone};
 use egret_testkit::patience::eventually;
 use k8s_openapi::api::core::v1::{Node, Service};
 use kube::Api;
-use kube::api::PostParams;
+use kube::api::{ListParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
 /// Longer than kube-proxy takes on a busy machine.
@@ -98,10 +99,11 @@ fn an_administrator_and_a_program_without_rights_reach_the_api_server_from_a_nod
             let listed = cluster.lab().node("n1").inside(|| {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
                 runtime.block_on(async {
-                    let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig).unwrap();
-                    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap();
+                    let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
+                    let config =
+                        kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
                     let client = kube::Client::try_from(config).unwrap();
-                    Api::<Node>::all(client).list(&Default::default()).await.map(|list| list.items.len())
+                    Api::<Node>::all(client).list(&ListParams::default()).await.map(|list| list.items.len())
                 })
             });
             assert_eq!(listed.as_ref().ok(), allowed.then_some(&1), "{user:?}: {listed:?}");

@@ -136,7 +136,7 @@ impl ControlPlane {
     }
 
     /// A new one, ready to serve.
-    pub(crate) async fn start_at(place: Place) -> Result<Self, ControlPlaneError> {
+    pub(crate) async fn start_at(at: Place) -> Result<Self, ControlPlaneError> {
         let etcd = find(Part::Etcd).await?;
         find(Part::ApiServer).await?;
         let folder = Folder::new().map_err(|source| ControlPlaneError::Files { source })?;
@@ -146,7 +146,7 @@ impl ControlPlane {
         let etcd = start(Part::Etcd, &etcd, etcd_arguments(&folder), &folder)?;
         let mut plane = Self {
             processes: Mutex::new(Processes { manager: None, api: None, etcd }),
-            place,
+            place: at,
             port: 0,
             config: None,
             credentials,
