@@ -81,17 +81,17 @@ impl Annotation {
             None => {
                 let version =
                     json!({"op": "test", "path": "/metadata/resourceVersion", "value": node.metadata.resource_version});
-                match node.metadata.annotations {
-                    Some(_) => json!([version, {"op": "add", "path": path, "value": text}]),
-                    None => {
-                        let map = json!({secondary_host_egress_ips::KEY: text});
-                        json!([version, {"op": "add", "path": "/metadata/annotations", "value": map}])
-                    }
-                }
+                let op = if node.metadata.annotations.is_some() {
+                    json!({"op": "add", "path": path, "value": text})
+                } else {
+                    let map = json!({secondary_host_egress_ips::KEY: text});
+                    json!({"op": "add", "path": "/metadata/annotations", "value": map})
+                };
+                json!([version, op])
             }
         };
-        let patch: json_patch::Patch = serde_json::from_value(operations).expect("a patch");
-        match self.api.patch_status(self.node.as_str(), &PatchParams::default(), &Patch::Json::<()>(patch)).await {
+        let operations: json_patch::Patch = serde_json::from_value(operations).expect("a patch");
+        match self.api.patch_status(self.node.as_str(), &PatchParams::default(), &Patch::Json::<()>(operations)).await {
             Ok(_) => Ok(true),
             // A failed test is 422, a lost race 409.
             Err(kube::Error::Api(status)) if matches!(status.code, 409 | 422) => Ok(false),

@@ -38,6 +38,7 @@ pub(crate) fn two(lab: LabBuilder) -> World {
 }
 
 /// From stock kernel parameters, and again from restricted ones.
+#[expect(clippy::unnecessary_wraps, reason = "it is what the body of a test ends with")]
 pub(crate) fn from_both(nodes: u8, body: impl Fn(World)) -> egret_netlab::Outcome {
     for profile in Profile::BOTH {
         let blue: Vec<u8> = (1..=nodes).collect();

@@ -12,15 +12,14 @@ use std::time::{Duration, Instant};
 
 use egret_netlab::{Family, Network, PORT, Packet, Process, Transport, test_name, until};
 use egret_testkit::cluster::{Cluster, alone};
-use egret_testkit::patience::eventually;
-use egret_testkit::server::hand;
+use egret_testkit::server::{Part, hand};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 
 /// Longer than anything takes on a busy machine.
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 const NODES: [&str; 3] = ["n1", "n2", "n3"];
 /// What the manifests grant.
 const RIGHTS: [&str; 2] =
@@ -141,11 +140,12 @@ impl Whole {
 async fn endpoints(cluster: &Cluster, count: usize) {
     let slices: Api<EndpointSlice> = Api::default_namespaced(cluster.client());
     let wanted = ListParams::default().labels("kubernetes.io/service-name=web");
-    eventually("the service to have endpoints", async || {
-        let found = slices.list(&wanted).await.unwrap();
-        (found.iter().flat_map(|slice| &slice.endpoints).count() == count).then_some(())
-    })
-    .await;
+    let began = Instant::now();
+    while slices.list(&wanted).await.unwrap().iter().flat_map(|slice| &slice.endpoints).count() != count {
+        let log = std::fs::read_to_string(cluster.log(Part::ControllerManager)).unwrap_or_default();
+        assert!(began.elapsed() < SOON, "no endpoints; the controller manager says\n{log}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 fn service(network: &str) -> [Value; 2] {

@@ -114,7 +114,7 @@ fn foreign(kernel: &mut Kernel, place: &dyn Fn() -> String) {
 }
 
 fn list(steps: &[Step]) -> String {
-    steps.iter().enumerate().map(|(number, step)| format!("{number:3} {step}\n")).collect()
+    steps.iter().enumerate().map(|(number, step)| format!("{number:3} {step}")).collect::<Vec<_>>().join("\n")
 }
 
 /// The state that `policy` wants on a node where `found` is.
