@@ -17,6 +17,7 @@
 
 pub mod admin;
 mod annotation;
+mod check;
 mod config;
 pub mod health;
 mod metrics;
@@ -29,6 +30,7 @@ mod view;
 mod watches;
 
 pub use annotation::AnnotationError;
+pub use check::{Checked, check, list};
 pub use config::{ADMIN_PORT, Config, ConfigFault, ConfigFaults};
 pub use metrics::Metrics;
 pub use objects::{Kind, Objects};

@@ -10,7 +10,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use egret_core::{IpNet, Selector};
 
-pub use self::agent::{AgentArgs, AgentClusterArgs, HealthArgs, NumbersArgs};
+pub use self::agent::{AgentArgs, AgentClusterArgs, HealthArgs, KernelArgs, NumbersArgs};
 pub use self::controller::{ControllerArgs, ElectionArgs, PaceArgs, ProbeArgs};
 use crate::selector_text;
 
@@ -59,7 +59,7 @@ pub enum Command {
     Status(StatusArgs),
     /// Check the invariants of what is recorded; exit 1 if one is broken.
     #[command(after_help = AUDIT_EXAMPLES)]
-    Audit(ReadArgs),
+    Audit(Box<AuditArgs>),
     /// Run the cluster manager: keep every address and every service on a node that can host it.
     #[command(after_help = CONTROLLER_NOTES)]
     Controller(Box<ControllerArgs>),
@@ -107,7 +107,9 @@ const AUDIT_EXAMPLES: &str = "\
 Examples:
   egret audit --context prod
   egret audit cluster.yaml
-  egret audit cluster.yaml --assume-unreachable worker-7 -o json";
+  egret audit cluster.yaml --assume-unreachable worker-7 -o json
+  egret audit --node                        on a node: its kernel against what it should hold
+  egret audit --node --repair";
 
 const AGENT_NOTES: &str = "\
 It needs CAP_NET_ADMIN and CAP_NET_RAW in the node's own network namespace, and the program nft. It touches nothing
@@ -252,6 +254,24 @@ pub struct ReadArgs {
     /// How the answer is written.
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Format,
+}
+
+/// Arguments of `audit`.
+#[derive(Debug, Args)]
+pub struct AuditArgs {
+    /// What is read, and how it is written.
+    #[command(flatten)]
+    pub read: ReadArgs,
+    /// Look at the kernel of the node that this runs on instead, and tell what differs from what it should hold; NAME if the
+    /// node is not called as the host is.
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "", help_heading = "On a node")]
+    pub node: Option<String>,
+    /// Make the kernel as it should be.
+    #[arg(long, requires = "node", help_heading = "On a node")]
+    pub repair: bool,
+    /// What is this node's.
+    #[command(flatten, next_help_heading = "On a node")]
+    pub kernel: KernelArgs,
 }
 
 /// Arguments of `status`.

@@ -2,6 +2,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod audit;
+pub(crate) mod audit_node;
 pub(crate) mod controller;
 mod daemon;
 pub(crate) mod explain;

@@ -75,8 +75,9 @@ pub fn run(cli: &Cli, program: Program, streams: Streams, progress: &dyn Progres
         Command::Status(args) => answer(&args.read.input, streams, progress, |cluster| {
             Ok((command::status::run(cluster, &args.read, streams.stdout)?, SUCCESS))
         }),
-        Command::Audit(args) => answer(&args.input, streams, progress, |cluster| {
-            let answer = command::audit::run(cluster, args, streams.stdout)?;
+        Command::Audit(args) if args.node.is_some() => audit_node(args, streams),
+        Command::Audit(args) => answer(&args.read.input, streams, progress, |cluster| {
+            let answer = command::audit::run(cluster, &args.read, streams.stdout)?;
             let code = if answer.positive { FAILURE } else { SUCCESS };
             Ok((answer, code))
         }),
@@ -88,6 +89,24 @@ pub fn run(cli: &Cli, program: Program, streams: Streams, progress: &dyn Progres
             clap_complete::generate(*shell, &mut Cli::command(), program.executable(), &mut script);
             Output { stdout: String::from_utf8_lossy(&script).into_owned(), stderr: String::new(), code: SUCCESS }
         }
+    }
+}
+
+fn audit_node(args: &args::AuditArgs, streams: Streams) -> Output {
+    let name = args.node.as_deref().unwrap_or_default();
+    let config = match command::agent::reading::looking(name, &args.kernel) {
+        Ok(config) => config,
+        Err(faults) => {
+            let stderr = format!("error: {}\n", faults.join("\nerror: "));
+            return Output { stdout: String::new(), stderr, code: USAGE };
+        }
+    };
+    match command::audit_node::run(&config, args, streams.stdout) {
+        Ok(answer) => {
+            let code = if answer.positive { FAILURE } else { SUCCESS };
+            Output { stdout: answer.text, stderr: String::new(), code }
+        }
+        Err(error) => refused(&error, ""),
     }
 }
 

@@ -11,37 +11,21 @@ pub struct AgentArgs {
     /// The name of this node in Kubernetes [default: `NODE_NAME`, or the host's name].
     #[arg(long, env = "EGRET_NODE", value_name = "NAME")]
     pub node: Option<String>,
-    /// Who brings packets to this node's kernel: ovn, direct (any other network plugin), or auto: ovn where the node carries
-    /// OVN-Kubernetes' annotations.
-    #[arg(long, env = "EGRET_DATAPATH", default_value = "auto", value_name = "auto|ovn|direct")]
-    pub datapath: String,
-    /// More networks inside the cluster, to which no packet is ever led another way; CIDRs, with commas.
-    #[arg(long, env = "EGRET_CLUSTER_NETWORKS", default_value = "", value_name = "CIDRS")]
-    pub cluster_networks: String,
+    /// What is this node's.
+    #[command(flatten)]
+    pub kernel: KernelArgs,
     /// Read the objects from these files instead of a cluster, and again whenever they change: YAML or JSON, files or folders.
     #[arg(short = 'f', long = "filename", value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
     pub filename: Vec<PathBuf>,
     /// Take everything of Egret's out of this node's kernel, and end. Works without Kubernetes.
     #[arg(long)]
     pub cleanup: bool,
-    /// The folder that remembers what kernel parameters were; it must not survive a restart of the machine.
-    #[arg(long, env = "EGRET_STATE_FOLDER", default_value = "/run/egret", value_name = "FOLDER")]
-    pub state_folder: PathBuf,
-    /// Where routing tables have their names; files, and folders with *.conf files [default: those of iproute2].
-    #[arg(long, env = "EGRET_TABLE_NAMES", value_name = "PATH", value_delimiter = ',')]
-    pub table_names: Vec<PathBuf>,
-    /// Where kernel parameters are; in a container the host's net folder must be below it, and writable.
-    #[arg(long, env = "EGRET_PROC_SYS", default_value = "/proc/sys", value_name = "FOLDER")]
-    pub proc_sys: PathBuf,
     /// How often the kernel is looked at though nothing was told.
     #[arg(long, env = "EGRET_VERIFY", default_value = "1m", value_name = "TIME")]
     pub verify: String,
     /// Changes that come this close together are acted on together.
     #[arg(long, env = "EGRET_COALESCE", default_value = "5ms", value_name = "TIME")]
     pub coalesce: String,
-    /// The numbers to use.
-    #[command(flatten)]
-    pub numbers: NumbersArgs,
     /// The node's health service.
     #[command(flatten)]
     pub health: HealthArgs,
@@ -63,6 +47,30 @@ pub struct AgentArgs {
     /// What is logged: error, warn, info, debug, trace or off; also by module (info,kube=warn).
     #[arg(long, env = "EGRET_LOG_LEVEL", default_value = "info", value_name = "FILTER", help_heading = "Operation")]
     pub log_level: String,
+}
+
+/// What is this node's, for whoever looks at its kernel.
+#[derive(Debug, Args)]
+pub struct KernelArgs {
+    /// Who brings packets to this node's kernel: ovn, direct (any other network plugin), or auto: ovn where the node carries
+    /// OVN-Kubernetes' annotations.
+    #[arg(long, env = "EGRET_DATAPATH", default_value = "auto", value_name = "auto|ovn|direct")]
+    pub datapath: String,
+    /// More networks inside the cluster, to which no packet is ever led another way; CIDRs, with commas.
+    #[arg(long, env = "EGRET_CLUSTER_NETWORKS", default_value = "", value_name = "CIDRS")]
+    pub cluster_networks: String,
+    /// The folder that remembers what kernel parameters were; it must not survive a restart of the machine.
+    #[arg(long, env = "EGRET_STATE_FOLDER", default_value = "/run/egret", value_name = "FOLDER")]
+    pub state_folder: PathBuf,
+    /// Where routing tables have their names; files, and folders with *.conf files [default: those of iproute2].
+    #[arg(long, env = "EGRET_TABLE_NAMES", value_name = "PATH", value_delimiter = ',')]
+    pub table_names: Vec<PathBuf>,
+    /// Where kernel parameters are; in a container the host's net folder must be below it, and writable.
+    #[arg(long, env = "EGRET_PROC_SYS", default_value = "/proc/sys", value_name = "FOLDER")]
+    pub proc_sys: PathBuf,
+    /// The numbers to use.
+    #[command(flatten)]
+    pub numbers: NumbersArgs,
 }
 
 /// Where Kubernetes is.

@@ -1,7 +1,7 @@
 //! `egret agent`: the node daemon, until it is told to stop; or the clean-up after it.
 
-mod files;
-mod reading;
+pub(super) mod files;
+pub(crate) mod reading;
 
 use std::sync::Arc;
 

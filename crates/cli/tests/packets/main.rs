@@ -5,6 +5,7 @@
 
 #![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
+mod audit;
 mod churn;
 mod egress_ip;
 mod functional;

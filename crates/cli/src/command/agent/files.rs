@@ -24,9 +24,7 @@ pub(super) fn follow(paths: Vec<PathBuf>) -> anyhow::Result<mpsc::Receiver<Told>
     tokio::spawn(async move {
         loop {
             for kind in Kind::ALL {
-                let (api_version, name, _) = kind.resource();
-                let of_kind = |object: &&Value| object["apiVersion"] == api_version && object["kind"] == name;
-                let listed = objects.iter().filter(of_kind).cloned().collect();
+                let listed = objects.iter().filter(|object| is(object, kind)).cloned().collect();
                 if told.send((kind, Change::Listed(listed))).await.is_err() {
                     return;
                 }
@@ -46,6 +44,20 @@ pub(super) fn follow(paths: Vec<PathBuf>) -> anyhow::Result<mpsc::Receiver<Told>
         }
     });
     Ok(changes)
+}
+
+/// Whether an object is of a kind.
+pub(in crate::command) fn is(object: &Value, kind: Kind) -> bool {
+    let (api_version, name, _) = kind.resource();
+    object["apiVersion"] == api_version && object["kind"] == name
+}
+
+/// All objects in the files, once.
+///
+/// # Errors
+/// What cannot be read.
+pub(in crate::command) fn objects(paths: &[PathBuf]) -> anyhow::Result<Vec<Value>> {
+    parse(&read(paths)?)
 }
 
 fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, String)>> {

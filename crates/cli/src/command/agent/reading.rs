@@ -7,7 +7,7 @@ use egret_agent::health::{HealthOptions, ServerFiles};
 use egret_agent::{Config, ConfigFaults};
 use egret_hostmodel::{Datapath, Settings};
 
-use crate::args::{AgentArgs, HealthArgs, NumbersArgs};
+use crate::args::{AgentArgs, HealthArgs, KernelArgs, NumbersArgs};
 use crate::command::reading::{Reading, listen, subnet};
 
 /// The configuration.
@@ -17,15 +17,7 @@ use crate::command::reading::{Reading, listen, subnet};
 pub(super) fn config(args: &AgentArgs) -> Result<Config, Vec<String>> {
     let mut reading = Reading::default();
     let mut config = Config::new(&node(args.node.as_deref()));
-    let options = &mut config.options;
-    options.settings = settings(&args.numbers, &mut reading);
-    options.datapath = reading.take("--datapath", &args.datapath, datapath).unwrap_or_default();
-    options.cluster = reading.list("--cluster-networks", &args.cluster_networks, subnet).into_iter().collect();
-    config.files.state.clone_from(&args.state_folder);
-    config.files.proc_sys.clone_from(&args.proc_sys);
-    if !args.table_names.is_empty() {
-        config.files.table_names.clone_from(&args.table_names);
-    }
+    kernel(&args.kernel, &mut config, &mut reading);
     config.admin = reading.take("--admin-address", &args.admin_address, listen).unwrap_or(config.admin);
     config.health = health(&args.health, &mut reading);
     reading.time("--verify", &args.verify, &mut config.verify);
@@ -33,6 +25,30 @@ pub(super) fn config(args: &AgentArgs) -> Result<Config, Vec<String>> {
     config.log = reading.log(&args.log_format, &args.log_level);
     let faults = config.validate().err().map_or_else(Vec::new, |ConfigFaults(faults)| faults);
     reading.end(config, &faults)
+}
+
+/// The configuration of whoever only looks at a node's kernel.
+///
+/// # Errors
+/// Everything that is wrong, each in one line.
+pub(crate) fn looking(name: &str, args: &KernelArgs) -> Result<Config, Vec<String>> {
+    let mut reading = Reading::default();
+    let mut config = Config::new(&node(Some(name).filter(|name| !name.is_empty())));
+    kernel(args, &mut config, &mut reading);
+    let faults = config.validate().err().map_or_else(Vec::new, |ConfigFaults(faults)| faults);
+    reading.end(config, &faults)
+}
+
+fn kernel(args: &KernelArgs, config: &mut Config, reading: &mut Reading) {
+    let options = &mut config.options;
+    options.settings = settings(&args.numbers, reading);
+    options.datapath = reading.take("--datapath", &args.datapath, datapath).unwrap_or_default();
+    options.cluster = reading.list("--cluster-networks", &args.cluster_networks, subnet).into_iter().collect();
+    config.files.state.clone_from(&args.state_folder);
+    config.files.proc_sys.clone_from(&args.proc_sys);
+    if !args.table_names.is_empty() {
+        config.files.table_names.clone_from(&args.table_names);
+    }
 }
 
 fn health(args: &HealthArgs, reading: &mut Reading) -> HealthOptions {
