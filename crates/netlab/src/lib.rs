@@ -16,6 +16,7 @@
 
 mod address;
 mod alone;
+mod build;
 mod dump;
 mod error;
 mod host;
@@ -34,10 +35,11 @@ mod until;
 
 pub use address::{Family, Network};
 pub use alone::{Alone, Outcome, alone};
+pub use build::LabBuilder;
 pub use dump::difference;
 pub use error::LabError;
 pub use host::{Host, PATIENCE};
-pub use lab::{Lab, LabBuilder};
+pub use lab::Lab;
 pub use need::Need;
 pub use process::{Process, Signal};
 pub use profile::Profile;

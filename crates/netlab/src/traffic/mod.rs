@@ -6,6 +6,7 @@
 pub(crate) mod ask;
 pub(crate) mod echo;
 pub(crate) mod flow;
+mod link;
 mod pace;
 pub(crate) mod reply;
 pub(crate) mod respond;

@@ -2,9 +2,8 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
-use std::io::{self, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
-use std::os::fd::AsFd;
+use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -12,11 +11,11 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use socket2::{Domain, Socket, Type};
 
 use super::flow::{End, Flow, Kind, Progress};
+use super::link::Link;
 use super::reply::Silence;
-use super::{LONGEST, next_number, question, told};
+use super::{next_number, question, told};
 use crate::namespace::Namespace;
 
 /// The token of the event that says that there are orders.
@@ -68,12 +67,6 @@ struct Open {
     flow: u64,
     since: Instant,
     link: Link,
-}
-
-#[derive(Debug)]
-enum Link {
-    Datagrams(UdpSocket),
-    Stream { stream: TcpStream, connected: bool, unsent: Vec<u8>, unread: Vec<u8> },
 }
 
 impl Pacer {
@@ -207,7 +200,9 @@ impl Run {
         }
         let token = match pace.sockets.back().filter(|_| !each) {
             Some(token) => *token,
-            None => match open_link(pace).and_then(|link| watch(&self.epoll, self.next, link)) {
+            None => match Link::open(&pace.namespace, pace.kind, pace.to)
+                .and_then(|link| watch(&self.epoll, self.next, link))
+            {
                 Err(error) => return pace.progress.failed(error.into()),
                 Ok(link) => {
                     let token = self.next;
@@ -272,88 +267,4 @@ fn watch(epoll: &Epoll, token: u64, link: Link) -> io::Result<Link> {
     };
     epoll.add(link.socket(), EpollEvent::new(events, token))?;
     Ok(link)
-}
-
-fn open_link(pace: &Pace) -> io::Result<Link> {
-    // This thread is nobody else's, and all that it does for a namespace is to open sockets.
-    pace.namespace.enter()?;
-    let stream = matches!(pace.kind, Kind::Tcp | Kind::TcpEach);
-    let kind = if stream { Type::STREAM } else { Type::DGRAM };
-    let socket = Socket::new(Domain::for_address(pace.to), kind, None)?;
-    socket.set_nonblocking(true)?;
-    match socket.connect(&pace.to.into()) {
-        Err(error) if error.raw_os_error() == Some(Errno::EINPROGRESS as i32) => {}
-        other => other?,
-    }
-    if !stream {
-        return Ok(Link::Datagrams(socket.into()));
-    }
-    socket.set_tcp_nodelay(true)?;
-    Ok(Link::Stream { stream: socket.into(), connected: false, unsent: Vec::new(), unread: Vec::new() })
-}
-
-impl Link {
-    fn socket(&self) -> &dyn AsFd {
-        match self {
-            Link::Datagrams(socket) => socket,
-            Link::Stream { stream, .. } => stream,
-        }
-    }
-
-    fn send(&mut self, question: &str) -> io::Result<()> {
-        match self {
-            Link::Datagrams(socket) => socket.send(question.as_bytes()).map(drop),
-            Link::Stream { stream, connected, unsent, .. } => {
-                unsent.extend(question.as_bytes());
-                unsent.push(b'\n');
-                if *connected { flush(stream, unsent) } else { Ok(()) }
-            }
-        }
-    }
-
-    /// Whether the connection has just been made.
-    fn receive(&mut self, mut heard: impl FnMut(&[u8])) -> io::Result<bool> {
-        let mut buffer = [0; LONGEST];
-        match self {
-            Link::Datagrams(socket) => loop {
-                match socket.recv(&mut buffer) {
-                    Ok(length) => heard(&buffer[..length]),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-                    Err(error) => return Err(error),
-                }
-            },
-            Link::Stream { stream, connected, unsent, unread } => {
-                let new = !*connected;
-                if new {
-                    stream.take_error()?.map_or(Ok(()), Err)?;
-                    *connected = true;
-                }
-                flush(stream, unsent)?;
-                loop {
-                    match stream.read(&mut buffer) {
-                        Ok(0) => return Err(io::ErrorKind::ConnectionReset.into()),
-                        Ok(length) => unread.extend(&buffer[..length]),
-                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(new),
-                        Err(error) => return Err(error),
-                    }
-                    while let Some(end) = unread.iter().position(|byte| *byte == b'\n') {
-                        let line: Vec<u8> = unread.drain(..=end).collect();
-                        heard(&line);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// What does not fit now goes with the next.
-fn flush(stream: &mut TcpStream, unsent: &mut Vec<u8>) -> io::Result<()> {
-    while !unsent.is_empty() {
-        match stream.write(unsent) {
-            Ok(length) => drop(unsent.drain(..length)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

@@ -146,7 +146,7 @@ fn a_wire_keeps_up_with_200_pods_at_50_packets_a_second() {
             let questions = seen.iter().filter(|seen| seen.packet.destination == Family::V4.destination());
             questions.map(|seen| seen.count).sum()
         };
-        assert!(until(SOON, || seen() >= asked), "{} of {asked}", seen());
+        assert!(until(SOON, || seen() >= asked), "{} of {asked}, {} lost", seen(), wire.lost());
         assert_eq!(wire.lost(), 0);
         Ok(())
     });
