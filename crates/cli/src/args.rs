@@ -112,11 +112,14 @@ Examples:
   egret audit --node --repair";
 
 const AGENT_NOTES: &str = "\
-It needs CAP_NET_ADMIN and CAP_NET_RAW in the node's own network namespace, and the program nft. It touches nothing
-before it has read from Kubernetes what this node should do, and leaves everything as it is when it ends:
-  egret agent --cleanup     takes everything of Egret's out of the kernel again
+Examples:
+  egret agent --node worker-1             in the node's own network namespace, with CAP_NET_ADMIN, CAP_NET_RAW and nft
+  egret agent --cleanup                   takes everything of Egret's out of the kernel again
+  egret agent -f objects.yaml --node n1   with objects from files, where there is no Kubernetes
 
-Exit codes: 0 told to stop, or cleaned up; 1 cannot go on; 64 usage.";
+It touches nothing before it has read what this node should do, and leaves everything as it is when it ends.
+
+Exit codes: 0 told to stop, or cleaned up; 1 cannot go on; 64 an option is wrong (all of them are told at once).";
 
 const CONTROLLER_NOTES: &str = "\
 Examples:
