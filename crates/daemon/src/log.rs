@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn directives_choose_by_module() {
-        assert_eq!(logged(LogFormat::Text, "info,egret_controller=error"), "");
+        assert_eq!(logged(LogFormat::Text, "info,egret_daemon=error"), "");
         assert_eq!(logged(LogFormat::Text, "debug").lines().count(), 2);
         for wrong in ["egret_controller=loud", "verbose", "info,", ""] {
             assert!(LogFilter::parse(wrong).is_err(), "{wrong}");
