@@ -333,11 +333,11 @@ impl<'a> Work<'a> {
         for link in &network.links {
             self.state.sysctls.extend(self.surroundings.needs_of(link));
         }
-        // The VRF's own rule would look for pods in the VRF's table.
-        let inner = network.vrf.iter().flat_map(|vrf| self.policy.inner.iter().map(move |net| (vrf, *net)));
-        for (vrf, net) in inner {
-            let rule = Rule::new(family(&net), self.policy.settings.vrf_priority, RuleAction::Lookup(MAIN));
-            self.state.rules.insert(rule.to(net).incoming(vrf));
+        // The VRF's own rule would look for pods in the VRF's table. Not only for what came in by the VRF device: the kernel
+        // does not take that for the incoming link of a packet that a slave received (6.1, seen).
+        for net in self.policy.inner.iter().filter(|_| network.vrf.is_some()) {
+            let rule = Rule::new(family(net), self.policy.settings.vrf_priority, RuleAction::Lookup(MAIN));
+            self.state.rules.insert(rule.to(*net));
         }
     }
 
