@@ -26,7 +26,7 @@ test: unit ## run every test, then the scenarios
 	@"$(BIN)/scenarios"
 
 # The requirements, and what needs a VRF; emulation is slow. All of them: make test-vm VM_TESTS=
-VM_TESTS = functional:: vrf
+VM_TESTS = functional:: vrf --skip nonfunctional
 test-vm: toolchain ## run the packet tests on Debian's stock kernel, in an emulated machine [VM_TESTS=names]
 	@vm/run "$$($(CARGO_TEST) --no-run --test packets 2>&1 | sed -n 's/.*Executable .*(\(.*\))$$/\1/p')" \
 		--test-threads=1 --skip churn --skip timing $(VM_TESTS)
