@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use egret_daemon::Resource;
 use egret_hostmodel::{Drift, DriftKind, Others, Rule, RuleAction, Settings, Step, Thing, Wanted, diff, drift, wanted};
 use egret_hostnet::{Foreign, Kernel, ObserveError, Observed};
 use kube::Client;
@@ -69,8 +68,7 @@ pub async fn list(client: &Client) -> kube::Result<Objects> {
         if pods && !told::needs_pods(&objects) {
             continue;
         }
-        let (api_version, name, plural) = kind.resource();
-        let listed = egret_daemon::list(client, Resource { api_version, kind: name, plural }).await?;
+        let listed = egret_daemon::list(client, kind.resource()).await?;
         objects.listed(kind, &listed.unwrap_or_default());
     }
     Ok(objects)

@@ -117,7 +117,7 @@ impl Metrics {
             drop(self.health_failures.get_or_create(&ByReason { reason }));
         }
         for kind in Kind::ALL {
-            drop(self.watch_errors.get_or_create(&ByKind { kind: kind.resource().1 }));
+            drop(self.watch_errors.get_or_create(&ByKind { kind: kind.resource().kind }));
         }
         self.shows(0, &[]);
     }
@@ -145,7 +145,7 @@ impl Metrics {
     }
 
     pub(crate) fn watch_failed(&self, kind: Kind) {
-        self.watch_errors.get_or_create(&ByKind { kind: kind.resource().1 }).inc();
+        self.watch_errors.get_or_create(&ByKind { kind: kind.resource().kind }).inc();
     }
 
     pub(crate) fn heartbeat_age(&self, age: Duration) {

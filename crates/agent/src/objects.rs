@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use egret_api::annotation::secondary_host_egress_ips;
 use egret_api::{egress_ip, egress_service, endpoint_slice, node, pod, service};
 use egret_core::{EgressIp, EgressService, Endpoint, Node, NodeName, Platform, ServiceKey};
+use egret_daemon::Resource;
 use ipnet::IpNet;
 use serde_json::Value;
 
@@ -45,25 +46,28 @@ impl Kind {
         Self::Pod,
     ];
 
-    /// `apiVersion` and `kind` of its objects, and the plural under which they are served.
+    /// Where its objects are served.
     #[must_use]
-    pub fn resource(self) -> (&'static str, &'static str, &'static str) {
+    pub fn resource(self) -> Resource {
+        let core = |kind, plural| Resource { api_version: "v1", kind, plural };
         match self {
-            Self::Node => ("v1", "Node", "nodes"),
-            Self::EgressIp => ("k8s.ovn.org/v1", "EgressIP", "egressips"),
-            Self::EgressService => ("k8s.ovn.org/v1", "EgressService", "egressservices"),
-            Self::Service => ("v1", "Service", "services"),
-            Self::EndpointSlice => ("discovery.k8s.io/v1", "EndpointSlice", "endpointslices"),
-            Self::ServiceCidr => ("networking.k8s.io/v1", "ServiceCIDR", "servicecidrs"),
-            Self::Namespace => ("v1", "Namespace", "namespaces"),
-            Self::Pod => ("v1", "Pod", "pods"),
+            Self::Node => egret_api::Kind::Node.into(),
+            Self::EgressIp => egret_api::Kind::EgressIp.into(),
+            Self::EgressService => egret_api::Kind::EgressService.into(),
+            Self::Service => egret_api::Kind::Service.into(),
+            Self::EndpointSlice => egret_api::Kind::EndpointSlice.into(),
+            Self::ServiceCidr => {
+                Resource { api_version: "networking.k8s.io/v1", kind: "ServiceCIDR", plural: "servicecidrs" }
+            }
+            Self::Namespace => core("Namespace", "namespaces"),
+            Self::Pod => core("Pod", "pods"),
         }
     }
 }
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.resource().2)
+        f.pad(self.resource().plural)
     }
 }
 

@@ -111,13 +111,14 @@ impl Agent<'_> {
             Change::Seen(object) => self.objects.seen(kind, &object),
             Change::Gone(object) => self.objects.gone(kind, &object),
         }
-        if matches!(kind, Kind::EgressIp | Kind::EgressService | Kind::Node) {
-            self.follow();
+        // What else is watched depends on these three only.
+        if !self.ready || matches!(kind, Kind::EgressIp | Kind::EgressService | Kind::Node) {
+            let listed = self.follow();
+            self.ready = self.ready || listed;
         }
         if kind == Kind::Node {
             self.shared.is_probed_at(self.objects.management_addresses(&self.config.options.node));
         }
-        self.ready = self.ready || self.follow();
     }
 
     fn follow(&mut self) -> bool {

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use egret_core::NodeName;
-use egret_daemon::Resource;
 use egret_daemon::watch::{Change, Target, WAITING, Watch};
 use egret_hostmodel::Datapath;
 use kube::Client;
@@ -90,10 +89,8 @@ impl Watches {
 
 /// What is watched of a kind now.
 fn target(kind: Kind, objects: &Objects, node: &NodeName, datapath: Option<Datapath>) -> Option<Target> {
-    let (api_version, name, plural) = kind.resource();
-    let resource = Resource { api_version, kind: name, plural };
     let defined = matches!(kind, Kind::EgressIp | Kind::EgressService | Kind::ServiceCidr);
-    let mut target = Target { resource, defined, labels: None, fields: None };
+    let mut target = Target { resource: kind.resource(), defined, labels: None, fields: None };
     match kind {
         Kind::Node | Kind::EgressIp | Kind::EgressService | Kind::ServiceCidr => {}
         Kind::Service => {

@@ -2,19 +2,13 @@
 
 use egret_netlab::{Family, alone, test_name};
 
-use crate::objects::web;
 use crate::world::{from_both, goes};
 
 #[test]
 fn what_differs_on_a_node_is_told_and_repaired() {
     alone(test_name!(), &[], || {
         from_both(1, |mut world| {
-            world.lab.add_pod("n1", "a").unwrap();
-            let exit = web(&["a"]);
-            world.expose(&exit, "n1");
-            world.start("n1");
-            world.put(&exit);
-            world.serves("n1", &["a"]);
+            let exit = world.with_web();
             world.kill("n1");
             let node = world.lab.node("n1");
             let audit = |more: &[&str]| {

@@ -162,12 +162,7 @@ fn outbound_traffic_of_endpoints_is_handled_with_one_service_beside_another() {
 fn replies_of_inbound_connections_take_the_network_without_ovn() {
     alone(test_name!(), &[], || {
         from_both(2, |mut world| {
-            world.lab.add_pod("n1", "a").unwrap();
-            let exit = web(&["a"]);
-            world.expose(&exit, "n1");
-            world.start("n1");
-            world.put(&exit);
-            world.serves("n1", &["a"]);
+            let exit = world.with_web();
             inbound(&world, &exit, "a");
             // The node's own port is nobody's load balancer: its replies go back by the default network.
             world.clean_up("n1");

@@ -149,12 +149,7 @@ fn once(world: &World, pod: &str, node: &str, [red, blue]: [&Wire; 2]) {
 fn standard_tools_lead_from_a_rule_to_its_service() {
     alone(test_name!(), &[], || {
         from_both(1, |mut world| {
-            world.lab.add_pod("n1", "a").unwrap();
-            let exit = web(&["a"]);
-            world.expose(&exit, "n1");
-            world.start("n1");
-            world.put(&exit);
-            world.serves("n1", &["a"]);
+            let exit = world.with_web();
             walk(&world.lab.node("n1"), SERVICE_WALK);
             // Whatever it is that leads somewhere has a name on it: there is no rule that a person could not explain.
             for rule in rules(&world, "n1").iter().filter(|rule| rule.starts_with("5000:")) {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use egret_netlab::{Family, Host, Lab, LabBuilder, PORT, Process, Profile, Transport, difference, until};
 use serde_json::{Value, json};
 
-use crate::objects::{Exit, node};
+use crate::objects::{Exit, node, web};
 
 /// What a condition is waited for at most.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
@@ -152,6 +152,17 @@ impl World {
     pub(crate) fn put_all(&mut self, exits: &[Exit]) {
         self.exits.extend(exits.iter().map(|exit| (exit.name, exit.clone())));
         self.write();
+    }
+
+    /// Pod `a` on `n1`, and `web` with it behind; the agent of `n1` serves it.
+    pub(crate) fn with_web(&mut self) -> Exit {
+        self.lab.add_pod("n1", "a").unwrap();
+        let exit = web(&["a"]);
+        self.expose(&exit, "n1");
+        self.start("n1");
+        self.put(&exit);
+        self.serves("n1", &["a"]);
+        exit
     }
 
     /// The `EgressService` is gone; the service stays.

@@ -48,8 +48,8 @@ pub(super) fn follow(paths: Vec<PathBuf>) -> anyhow::Result<mpsc::Receiver<Told>
 
 /// Whether an object is of a kind.
 pub(in crate::command) fn is(object: &Value, kind: Kind) -> bool {
-    let (api_version, name, _) = kind.resource();
-    object["apiVersion"] == api_version && object["kind"] == name
+    let resource = kind.resource();
+    object["apiVersion"] == resource.api_version && object["kind"] == resource.kind
 }
 
 /// All objects in the files, once.
