@@ -4,6 +4,7 @@
 
 mod arrives;
 mod model;
+mod nodes;
 mod policies;
 mod prefixes;
 mod properties;

@@ -99,7 +99,7 @@ pub(crate) fn service(name: &str, endpoints: &[&str]) -> ServiceExit {
     }
 }
 
-fn any_service(name: &'static str) -> impl Strategy<Value = ServiceExit> {
+pub(crate) fn any_service(name: &'static str) -> impl Strategy<Value = ServiceExit> {
     let endpoints = proptest::sample::subsequence(PODS.to_vec(), 0..=PODS.len());
     let addresses = proptest::sample::subsequence(LOAD_BALANCERS.to_vec(), 0..=LOAD_BALANCERS.len());
     let hosts = prop_oneof![
