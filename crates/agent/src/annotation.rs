@@ -10,9 +10,12 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::json;
+use tokio::time::Instant;
 
 /// So long a request may take: while it does nothing else is done on the node.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(2);
+/// After a failure nothing is written for so long: what else the node needs must not wait for it each time.
+const PAUSE: Duration = Duration::from_secs(5);
 /// So often it is tried when somebody else writes the annotation at the same time.
 const TRIES: u32 = 5;
 
@@ -25,6 +28,9 @@ pub enum AnnotationError {
     /// The API server does not answer.
     #[error("the API server does not answer to the annotation {} within {PATIENCE:?}", secondary_host_egress_ips::KEY)]
     Silent,
+    /// It was tried a short while ago.
+    #[error("the annotation {} could not be written; it is tried again soon", secondary_host_egress_ips::KEY)]
+    Waiting,
     /// Somebody else writes it all the time.
     #[error("the annotation {} changes all the time", secondary_host_egress_ips::KEY)]
     Contended,
@@ -36,11 +42,12 @@ pub(crate) struct Annotation {
     api: Api<Node>,
     node: NodeName,
     written: Option<BTreeSet<IpAddr>>,
+    failed: Option<Instant>,
 }
 
 impl Annotation {
     pub(crate) fn new(client: Client, node: NodeName) -> Self {
-        Self { api: Api::all(client), node, written: None }
+        Self { api: Api::all(client), node, written: None, failed: None }
     }
 
     /// Makes it say `addresses`. `stored` is what the node was last seen to say.
@@ -52,11 +59,20 @@ impl Annotation {
         if self.written.as_ref().unwrap_or(stored) == addresses && stored == addresses {
             return Ok(());
         }
+        if self.failed.is_some_and(|failed| failed.elapsed() < PAUSE) {
+            return Err(AnnotationError::Waiting);
+        }
         self.written = None;
+        let done = tokio::time::timeout(PATIENCE, self.try_to_write(addresses)).await;
+        let done = done.unwrap_or(Err(AnnotationError::Silent));
+        self.failed = done.is_err().then(Instant::now);
+        self.written = done.is_ok().then(|| addresses.clone());
+        done
+    }
+
+    async fn try_to_write(&self, addresses: &BTreeSet<IpAddr>) -> Result<(), AnnotationError> {
         for _ in 0..TRIES {
-            let done = tokio::time::timeout(PATIENCE, self.write(addresses)).await;
-            if done.map_err(|_| AnnotationError::Silent)?? {
-                self.written = Some(addresses.clone());
+            if self.write(addresses).await? {
                 return Ok(());
             }
         }

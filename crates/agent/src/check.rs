@@ -27,7 +27,7 @@ pub struct Checked {
 /// The kernel does not tell.
 pub async fn check(kernel: &Kernel, objects: &Objects, options: &Options) -> Result<Checked, ObserveError> {
     let observed = kernel.observe().await?;
-    let at = |others| told::policy(objects, options, others, &BTreeSet::new());
+    let at = |others| told::policy(objects, options, others);
     let aim = wanted(&at(observed.others), &observed.surroundings, &observed.found);
     let mut drifts = drift(&observed.found, &aim.state);
     if observed.others != Others::default() {

@@ -23,6 +23,7 @@ pub mod health;
 mod metrics;
 mod objects;
 mod pass;
+mod rights;
 mod run;
 mod shared;
 mod told;

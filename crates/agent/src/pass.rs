@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use egret_hostmodel::{Policy, State, Step, Wanted, diff, wanted};
+use egret_hostmodel::{EgressAddress, Policy, State, Step, Wanted, diff, wanted};
 use egret_hostnet::{Kernel, ObserveError, Observed, StepError};
 use kube::Client;
 use tokio::time::Instant;
 
 use crate::annotation::{Annotation, AnnotationError};
+use crate::rights::{Rights, Said};
 use crate::view::{View, sources};
 use crate::{Objects, Options, told};
 
@@ -67,16 +68,20 @@ pub(crate) struct Passes {
     options: Options,
     /// `None` where there is no API server to say it to.
     annotation: Option<Annotation>,
+    rights: Rights,
     /// Addresses that somebody else had when they were asked for last.
     contested: BTreeMap<IpAddr, Contest>,
     /// What the last pass that came to its end made true.
     settled: Option<(Policy, State)>,
+    /// Every address was announced once by this process: one before may have ended between taking and announcing it.
+    announced: bool,
 }
 
 impl Passes {
     pub(crate) fn new(kernel: Kernel, client: Option<Client>, options: Options) -> Self {
-        let annotation = client.map(|client| Annotation::new(client, options.node.clone()));
-        Self { kernel, options, annotation, contested: BTreeMap::new(), settled: None }
+        let annotation = client.clone().map(|client| Annotation::new(client, options.node.clone()));
+        let rights = Rights::new(client, options.node.clone());
+        Self { kernel, options, annotation, rights, contested: BTreeMap::new(), settled: None, announced: false }
     }
 
     /// When a pass is due though nothing happens.
@@ -92,11 +97,21 @@ impl Passes {
         let mut steps = 0;
         loop {
             let observed = self.kernel.observe().await?;
-            let policy = self.policy(objects, &observed, began);
-            let aim = wanted(&policy, &observed.surroundings, &observed.found);
+            let mut policy = self.policy(objects, &observed, began);
+            let mut aim = wanted(&policy, &observed.surroundings, &observed.found);
+            // First said, then taken: what the node does not say is an egress address, others take for its own.
+            let new: BTreeSet<IpAddr> = ips(&aim.state).difference(&ips(&observed.found)).copied().collect();
+            let all = ips(&observed.found).union(&new).copied().collect();
+            let said = objects.said_addresses(&self.options.node);
+            let unsaid = self.say(&policy, &all, &said).await.err();
+            if unsaid.is_some() && !new.is_empty() {
+                // Everything else is made all the same.
+                policy.unconfirmed.extend(new);
+                aim = wanted(&policy, &observed.surroundings, &observed.found);
+            }
             let needed = diff(&observed.found, &aim.state);
             let told = self.settled.as_ref() != Some(&(policy.clone(), aim.state.clone()));
-            let failure = match self.make(&policy, &aim, &observed, &needed, objects, &mut steps).await {
+            let failure = match self.make(&policy, &aim, &needed, &mut steps).await {
                 Err(PassError::Step(StepError::Contested { address, by })) => {
                     tracing::warn!(address = %address.ip, link = address.link, %by, "somebody else answers for an egress address");
                     self.contest(address.ip);
@@ -108,7 +123,11 @@ impl Passes {
                     self.contest(address.ip);
                     continue;
                 }
-                done => done.err(),
+                done => match (done, unsaid) {
+                    (Ok(()), None) => self.say(&policy, &ips(&aim.state), &said).await.err().map(PassError::from),
+                    (Ok(()), Some(unsaid)) => Some(unsaid.into()),
+                    (Err(error), _) => Some(error),
+                },
             };
             let healed = !needed.is_empty() && !told;
             let shown = if failure.is_none() { &aim.state } else { &observed.found };
@@ -139,42 +158,57 @@ impl Passes {
     fn policy(&self, objects: &Objects, observed: &Observed, began: Instant) -> Policy {
         let waiting = self.contested.iter().filter(|(_, contest)| contest.again > began);
         let contested: BTreeSet<IpAddr> = waiting.map(|(ip, _)| *ip).collect();
-        told::policy(objects, &self.options, observed.others, &contested)
+        let unconfirmed = self.rights.unconfirmed().clone();
+        Policy { contested, unconfirmed, ..told::policy(objects, &self.options, observed.others) }
+    }
+
+    /// Waits until somebody claims an address of this node, and it is known whose it is.
+    pub(crate) async fn doubted(&mut self) -> Said {
+        self.rights.next().await
+    }
+
+    /// Tells who claimed an address that it is here.
+    pub(crate) async fn defend(&mut self, ip: IpAddr) {
+        let held = self.settled.iter().flat_map(|(_, state)| &state.addresses);
+        let steps: Vec<Step> = held.filter(|address| address.ip == ip).cloned().map(announce).collect();
+        if let Some(error) = self.kernel.apply(&steps).await.failed {
+            tracing::warn!(address = %ip, error = egret_daemon::chain(&error), "failed to announce an egress address");
+        }
     }
 
     async fn make(
         &mut self,
         policy: &Policy,
         aim: &Wanted,
-        observed: &Observed,
         needed: &[Step],
-        objects: &Objects,
         steps: &mut usize,
     ) -> Result<(), PassError> {
-        let ips = |state: &State| state.addresses.iter().map(|address| address.ip).collect::<BTreeSet<_>>();
-        let said = objects.said_addresses(&self.options.node);
-        // First said, then taken: what the node does not say is an egress address, others take for its own.
-        let all = ips(&aim.state).union(&ips(&observed.found)).copied().collect();
-        self.say(policy, &all, &said).await?;
-        if needed.is_empty() {
-            return Ok(());
-        }
         for step in needed {
             tracing::debug!(%step, "to do");
         }
+        let mut state = aim.state.clone();
+        if !needed.is_empty() {
+            self.apply(needed, steps).await?;
+            let after = self.kernel.observe().await?;
+            state = wanted(policy, &after.surroundings, &after.found).state;
+            let left = diff(&after.found, &state);
+            if let Some(first) = left.first() {
+                return Err(PassError::Unsettled { first: Box::new(first.clone()), more: left.len() - 1 });
+            }
+        }
+        if !self.announced {
+            let all: Vec<Step> = state.addresses.iter().cloned().map(announce).collect();
+            self.apply(&all, &mut 0).await?;
+            self.announced = true;
+        }
+        let taken = needed.iter().any(|step| matches!(step, Step::TakeAddress { .. }));
+        Ok(self.rights.hold(&self.kernel, policy, &state.addresses, taken).await?)
+    }
+
+    async fn apply(&self, needed: &[Step], steps: &mut usize) -> Result<(), StepError> {
         let applied = self.kernel.apply(needed).await;
         *steps += applied.done;
-        if let Some(error) = applied.failed {
-            return Err(error.into());
-        }
-        let after = self.kernel.observe().await?;
-        let aim = wanted(policy, &after.surroundings, &after.found);
-        let left = diff(&after.found, &aim.state);
-        if let Some(first) = left.first() {
-            return Err(PassError::Unsettled { first: Box::new(first.clone()), more: left.len() - 1 });
-        }
-        self.say(policy, &ips(&aim.state), &said).await?;
-        Ok(())
+        applied.failed.map_or(Ok(()), Err)
     }
 
     /// Says which egress addresses the node has, unless ovnkube-node does.
@@ -189,6 +223,14 @@ impl Passes {
             _ => Ok(()),
         }
     }
+}
+
+fn ips(state: &State) -> BTreeSet<IpAddr> {
+    state.addresses.iter().map(|address| address.ip).collect()
+}
+
+fn announce(address: EgressAddress) -> Step {
+    Step::Announce { address }
 }
 
 /// Takes away everything that is ours.

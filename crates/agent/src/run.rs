@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::pass::Passes;
+use crate::rights::Said;
 use crate::watches::{Source, Told, Watches};
 use crate::{Config, Kind, Metrics, Objects, Shared};
 
@@ -78,6 +79,10 @@ pub async fn run(
                 let rested = agent.passed.elapsed();
                 agent.is_due(KERNEL_PAUSE.saturating_sub(rested).max(config.coalesce));
             }
+            said = agent.passes.doubted() => match said {
+                Said::Own(ip) => agent.passes.defend(ip).await,
+                Said::Changed => agent.is_due(Duration::ZERO),
+            },
             () = tokio::time::sleep_until(wake) => {}
         }
         while let Ok(change) = changes.try_recv() {

@@ -53,7 +53,7 @@ pub(crate) fn datapath(objects: &Objects, node: &NodeName, told: Option<Datapath
 
 /// The policy of this node.
 #[must_use]
-pub fn policy(objects: &Objects, options: &Options, others: Others, contested: &BTreeSet<IpAddr>) -> Policy {
+pub fn policy(objects: &Objects, options: &Options, others: Others) -> Policy {
     let datapath = datapath(objects, &options.node, options.datapath);
     let addresses: BTreeSet<IpAddr> =
         objects.nodes.values().flat_map(|facts| &facts.addresses).map(|address| address.ip()).collect();
@@ -72,7 +72,8 @@ pub fn policy(objects: &Objects, options: &Options, others: Others, contested: &
         local_policy_sources: options.local_policy_sources.clone(),
         services: services_of(objects, &addresses),
         addresses: addresses_of(objects, &options.node, datapath),
-        contested: contested.clone(),
+        contested: BTreeSet::new(),
+        unconfirmed: BTreeSet::new(),
     }
 }
 

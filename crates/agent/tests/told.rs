@@ -60,7 +60,7 @@ fn told(objects: impl IntoIterator<Item = (Kind, Value)>) -> Objects {
 }
 
 fn of(objects: &Objects) -> Policy {
-    policy(objects, &Options::new("n1"), Others::default(), &BTreeSet::new())
+    policy(objects, &Options::new("n1"), Others::default())
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn the_inside_of_the_cluster_is_pods_services_nodes_and_what_options_say() {
     let objects = told([(Kind::Node, node("n1", 1, None)), (Kind::ServiceCidr, cidr)]);
     let mut options = Options::new("n1");
     options.cluster.insert("10.0.0.0/12".parse().unwrap());
-    let policy = policy(&objects, &options, Others::default(), &BTreeSet::new());
+    let policy = policy(&objects, &options, Others::default());
     let texts = |nets: &BTreeSet<ipnet::IpNet>| nets.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
     let all = ["10.0.0.0/12", "10.96.0.0/16", "10.244.1.0/24", "192.0.2.1/32", "198.51.100.1/32"];
     assert_eq!(texts(&policy.cluster), all.map(str::to_owned).into());
@@ -113,7 +113,7 @@ fn ovn_kubernetes_is_told_by_the_gateway_mode_of_the_node_unless_an_option_says_
         assert_eq!(of(&objects).datapath, expected, "{mode:?}");
         let mut options = Options::new("n1");
         options.datapath = Some(Datapath::Direct);
-        assert_eq!(policy(&objects, &options, Others::default(), &BTreeSet::new()).datapath, Datapath::Direct);
+        assert_eq!(policy(&objects, &options, Others::default()).datapath, Datapath::Direct);
     }
 }
 
@@ -172,7 +172,7 @@ fn an_egress_ip_on_the_primary_network_is_nobodys_business() {
 
 #[test]
 fn of_an_address_that_another_node_has_only_the_pods_here_matter() {
-    let other = policy(&with_pods(None), &Options::new("n2"), Others::default(), &BTreeSet::new());
+    let other = policy(&with_pods(None), &Options::new("n2"), Others::default());
     let exit = &other.addresses[0];
     assert_eq!(
         (exit.node.as_str(), exit.pods.values().cloned().collect::<Vec<_>>()),

@@ -33,6 +33,8 @@ pub struct Policy {
     pub addresses: Vec<AddressExit>,
     /// Addresses for which somebody else answers on the wire.
     pub contested: BTreeSet<IpAddr>,
+    /// Addresses that are not taken, or given up, until the API server confirms that they are this node's.
+    pub unconfirmed: BTreeSet<IpAddr>,
 }
 
 /// Who brings an endpoint's packets to which node's kernel, and how connections from outside reach an endpoint.

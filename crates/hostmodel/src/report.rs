@@ -68,6 +68,12 @@ pub enum Finding {
         /// The address.
         ip: IpAddr,
     },
+    /// Somebody else asks for the address, or it has never been said that it is here, and the API server does not confirm
+    /// that it is this node's.
+    Unconfirmed {
+        /// The address.
+        ip: IpAddr,
+    },
     /// Somebody else answers for the address on the wire, or put it on this node's link; it is not taken until they stop.
     Contested {
         /// The address.
@@ -87,7 +93,7 @@ impl Finding {
     }
 
     /// The names of all findings.
-    pub const NAMES: [&'static str; 11] = [
+    pub const NAMES: [&'static str; 12] = [
         "active",
         "left-to-ovn",
         "no-load-balancer",
@@ -98,13 +104,15 @@ impl Finding {
         "too-many-networks",
         "standby",
         "no-link",
+        "unconfirmed",
         "contested",
     ];
 
     /// Its name, as it is serialised.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        let [active, left, balancer, address, elsewhere, network, route, many, standby, link, contested] = Self::NAMES;
+        let [active, left, balancer, address, elsewhere, network, route, many, standby, link, unconfirmed, contested] =
+            Self::NAMES;
         match self {
             Self::Active { .. } => active,
             Self::LeftToOvn => left,
@@ -116,6 +124,7 @@ impl Finding {
             Self::TooManyNetworks => many,
             Self::Standby { .. } => standby,
             Self::NoLink { .. } => link,
+            Self::Unconfirmed { .. } => unconfirmed,
             Self::Contested { .. } => contested,
         }
     }
@@ -145,6 +154,7 @@ impl fmt::Display for Finding {
             Self::TooManyNetworks => f.write_str("too many networks: its replies keep the default network"),
             Self::Standby { winner, sources } => write!(f, "{sources} of its sources are {winner}'s"),
             Self::NoLink { ip } => write!(f, "no interface of this node is in the network of {ip}"),
+            Self::Unconfirmed { ip } => write!(f, "the API server does not confirm that {ip} is this node's"),
             Self::Contested { ip } => write!(f, "somebody else has {ip}, on the wire or on this node"),
         }
     }

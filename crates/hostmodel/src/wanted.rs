@@ -12,7 +12,7 @@ use crate::network::{self, Network};
 use crate::nft::{Element, Elements, Key, Role, Shape, Table, Value, Way};
 use crate::route::{family, family_of, host};
 use crate::{
-    AddressExit, Business, Datapath, EgressAddress, Finding, MAIN, NetworkFault, Owner, Policy, Report, Rule,
+    AddressExit, Business, Datapath, EgressAddress, Finding, Link, MAIN, NetworkFault, Owner, Policy, Report, Rule,
     RuleAction, ServiceExit, Settings, State, Surroundings,
 };
 
@@ -244,16 +244,12 @@ impl<'a> Work<'a> {
             }
             return;
         }
-        if self.policy.contested.contains(&exit.ip) {
-            self.report(&owner, Finding::Contested { ip: exit.ip });
-        }
-        let link = link_choice::link_for(exit.ip, self.surroundings, self.policy.settings.address_protocol);
-        let (Some(link), false) = (link, self.policy.contested.contains(&exit.ip)) else {
-            self.keep_in(&owner, exit, pods.map(|(pod, _)| *pod));
-            if !self.policy.contested.contains(&exit.ip) {
-                self.report(&owner, Finding::NoLink { ip: exit.ip });
+        let link = match self.link_for(exit.ip) {
+            Ok(link) => link,
+            Err(finding) => {
+                self.keep_in(&owner, exit, pods.map(|(pod, _)| *pod));
+                return self.report(&owner, finding);
             }
-            return;
         };
         let settings = &self.policy.settings;
         let network = network::of_link(link, settings.address_tables, self.surroundings, settings);
@@ -271,6 +267,18 @@ impl<'a> Work<'a> {
         }
         self.report(&owner, Finding::Active { sources: active });
         self.use_network(&network);
+    }
+
+    /// The link that an address of this node goes to, or why it cannot be had.
+    fn link_for(&self, ip: IpAddr) -> Result<&'a Link, Finding> {
+        if self.policy.unconfirmed.contains(&ip) {
+            return Err(Finding::Unconfirmed { ip });
+        }
+        if self.policy.contested.contains(&ip) {
+            return Err(Finding::Contested { ip });
+        }
+        let link = link_choice::link_for(ip, self.surroundings, self.policy.settings.address_protocol);
+        link.ok_or(Finding::NoLink { ip })
     }
 
     /// Pods that must not leave with the node's address instead; how many.

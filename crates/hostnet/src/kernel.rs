@@ -1,11 +1,12 @@
 //! The one way to the kernel.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-use egret_hostmodel::{Settings, Step};
+use egret_hostmodel::{EgressAddress, Settings, Step};
 use futures::Stream;
 use nix::errno::Errno;
 use nix::sys::socket::SockProtocol;
@@ -17,7 +18,7 @@ use crate::nft::{Memory, Program};
 use crate::sysctl::Sysctls;
 use crate::watch::Watch;
 use crate::worker::{Request, Worker};
-use crate::{Applied, Class, ObserveError, Observed, StepError};
+use crate::{Applied, Claims, Class, ObserveError, Observed, StepError};
 
 /// Files and folders of the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,6 +123,18 @@ impl Kernel {
             return stopped;
         }
         answered.await.unwrap_or(stopped)
+    }
+
+    /// Hears who else claims these addresses, from now on. What is claimed is not given up by that alone.
+    ///
+    /// # Errors
+    ///
+    /// A link cannot be listened to.
+    pub async fn listen(&self, addresses: &BTreeSet<EgressAddress>) -> Result<Claims, StepError> {
+        let (answer, answered) = oneshot::channel();
+        self.requests.send(Request::Listen(addresses.clone(), answer)).map_err(|_| StepError::Stopped)?;
+        let open = answered.await.map_err(|_| StepError::Stopped)??;
+        Claims::new(open).map_err(StepError::Listen)
     }
 
     /// Says when something may have changed in the kernel: links, addresses, routes, rules, our nftables table,

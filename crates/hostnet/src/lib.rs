@@ -43,4 +43,4 @@ pub use netlink::{Fault, Truncated};
 pub use nft::NftError;
 pub use observe::{Foreign, ObserveError, Observed};
 pub use step_error::StepError;
-pub use wire::Mac;
+pub use wire::{Claims, Mac};

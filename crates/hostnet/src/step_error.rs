@@ -92,6 +92,9 @@ pub enum StepError {
         #[source]
         source: io::Error,
     },
+    /// The runtime cannot wait for a socket.
+    #[error("failed to listen to neighbours")]
+    Listen(#[source] io::Error),
     /// Connections.
     #[error("failed to forget connections")]
     Connections(#[source] Fault),
@@ -108,7 +111,7 @@ impl StepError {
     #[must_use]
     pub fn class(&self) -> Class {
         match self {
-            Self::Sysctl { source, .. } | Self::Wire { source, .. } => Class::of_io(source),
+            Self::Sysctl { source, .. } | Self::Wire { source, .. } | Self::Listen(source) => Class::of_io(source),
             Self::Nft(error) => error.class(),
             Self::Rule { source, .. }
             | Self::Route { source, .. }

@@ -4,10 +4,11 @@
 //! So all of it is done on one thread, which inherits its namespace from the one that made it; requests come one after
 //! the other, and one whose asker goes away is still done as a whole.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
-use egret_hostmodel::{Settings, Step};
+use egret_hostmodel::{EgressAddress, Settings, Step};
 use tokio::sync::oneshot;
 
 use crate::announcements::Announcements;
@@ -15,12 +16,15 @@ use crate::link::links;
 use crate::netlink::Socket;
 use crate::nft::{Memory, Nftables};
 use crate::sysctl::Sysctls;
-use crate::{Applied, ObserveError, Observed, wire};
+use crate::wire::claims::{self, Listens};
+use crate::wire::{self, Port};
+use crate::{Applied, ObserveError, Observed, StepError};
 
 /// What the thread is asked for, and where the answer goes.
 pub(crate) enum Request {
     Observe(oneshot::Sender<Result<Observed, ObserveError>>),
     Apply(Vec<Step>, oneshot::Sender<Applied>),
+    Listen(BTreeSet<EgressAddress>, oneshot::Sender<Result<Vec<(Port, Listens)>, StepError>>),
 }
 
 pub(crate) struct Worker {
@@ -46,11 +50,19 @@ impl Worker {
             match request {
                 Ok(Request::Observe(answer)) => drop(answer.send(self.observe())),
                 Ok(Request::Apply(steps, answer)) => drop(answer.send(self.apply(&steps))),
+                Ok(Request::Listen(addresses, answer)) => drop(answer.send(self.listen(&addresses))),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             self.announce_again();
         }
+    }
+
+    fn listen(&mut self, addresses: &BTreeSet<EgressAddress>) -> Result<Vec<(Port, Listens)>, StepError> {
+        let links = links(&mut self.route).map_err(StepError::Links)?;
+        let all = || addresses.iter().map(|address| address.link.as_str()).collect::<BTreeSet<_>>();
+        let wire = |source| StepError::Wire { link: all().into_iter().collect::<Vec<_>>().join(", "), source };
+        claims::open(addresses.iter(), &links).map_err(wire)
     }
 
     /// Announces what is due, if it still is here.

@@ -1,10 +1,10 @@
 //! Addresses of EgressIPs that move from one node to another: who answers for them, and what packets have meanwhile.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use egret_netlab::{Family, FlowKind, Host, Lab, Network, PORT, Packet, Profile, Wire, alone, test_name, until};
 
@@ -43,6 +43,36 @@ fn neighbours_are_told_where_an_address_is_now() {
             }
             world.clean_up("n1");
             world.clean_up("n2");
+        })
+    });
+}
+
+/// Whoever claims an address that is a node's by right is heard, and everybody is told where it is.
+#[test]
+fn an_address_is_defended() {
+    alone(test_name!(), &[], || {
+        from_both(2, |mut world| {
+            let [n1, n2] = ["n1", "n2"].map(|name| world.lab.node(name));
+            router(&n1, "eth1", 200);
+            world.lab.add_pod("n1", "a").unwrap();
+            world.start("n1");
+            let way = way();
+            put(&mut world, &[&way], &["a"]);
+            world.serves("n1", &["a"]);
+            goes(&world, "a", "blue", &way.ips);
+            // What is said again after an address was taken has been said.
+            thread::sleep(Duration::from_secs(4));
+            let (blue, ip) = (world.lab.outside(Network::Blue), way.ips[0]);
+            let stale = format!("neigh replace {ip} lladdr {} dev eth0 nud stale", mac(&n2));
+            blue.ip([stale.as_str()]).unwrap();
+            // Sends with it, and asks everybody for whom it sends to.
+            n2.ip([&format!("addr add {ip}/32 dev eth1"), "neigh flush dev eth1"]).unwrap();
+            n2.inside(|| UdpSocket::bind((ip, 0)).unwrap().send_to(b"x", (blue.addresses()[0], 9)).unwrap());
+            let known = || neighbour(&blue, ip).contains(&mac(&n1));
+            assert!(until(PATIENCE, known), "{}\n{}", neighbour(&blue, ip), world.said("n1"));
+            n2.ip([format!("addr del {ip}/32 dev eth1").as_str()]).unwrap();
+            goes(&world, "a", "blue", &way.ips);
+            world.clean_up("n1");
         })
     });
 }

@@ -79,6 +79,7 @@ pub(crate) fn nothing(datapath: Datapath) -> Policy {
         services: Vec::new(),
         addresses: Vec::new(),
         contested: BTreeSet::new(),
+        unconfirmed: BTreeSet::new(),
     }
 }
 

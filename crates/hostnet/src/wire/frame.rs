@@ -24,6 +24,8 @@ const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 /// Where the kernel's filter finds the next header of IPv6, and the kind of `ICMPv6`.
 pub(super) const NEXT_HEADER_AT: u32 = 20;
 pub(super) const ICMPV6_KIND_AT: u32 = 54;
+/// Where it finds whose address ARP comes from.
+pub(super) const SENDER_AT: u32 = 28;
 /// The kinds that [`claimant`] reads.
 pub(super) const KINDS: [u8; 2] = [SOLICITATION, ADVERTISEMENT];
 

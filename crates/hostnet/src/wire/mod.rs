@@ -1,5 +1,6 @@
 //! Who has an address on the wire: asked before it is taken, told after.
 
+pub(crate) mod claims;
 mod frame;
 mod port;
 mod probe;
@@ -11,8 +12,8 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::link::FoundLink;
-use port::Port;
-
+pub use claims::Claims;
+pub(crate) use port::Port;
 pub(crate) use probe::{Question, probe};
 
 /// A hardware address of a link.

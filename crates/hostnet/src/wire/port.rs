@@ -1,6 +1,7 @@
 //! A socket for frames of one link.
 
 use std::io::{self, Read as _};
+use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 
 use nix::errno::Errno;
@@ -9,14 +10,14 @@ use nix::libc;
 use nix::sys::socket::bind;
 use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 
-use super::frame::{ICMPV6_KIND_AT, KINDS, NEXT_HEADER_AT};
+use super::frame::{ICMPV6_KIND_AT, KINDS, NEXT_HEADER_AT, SENDER_AT};
 
 /// Longer than any frame that is looked at.
-const LONGEST: usize = 256;
+pub(super) const LONGEST: usize = 256;
 
 /// A socket for ARP, or for neighbour discovery, on one link.
 #[derive(Debug)]
-pub(super) struct Port(Socket);
+pub(crate) struct Port(Socket);
 
 impl Port {
     pub(super) fn open(link: &str, v6: bool) -> io::Result<Self> {
@@ -35,6 +36,19 @@ impl Port {
         // What came by other links before the socket was bound to this one.
         while port.receive()?.is_some() {}
         Ok(port)
+    }
+
+    /// Lets through only ARP from one of these addresses, and from nobody: the question before an address is taken.
+    pub(super) fn only_claims_of(&self, ips: &[Ipv4Addr]) -> io::Result<()> {
+        let load = SockFilter::new(code(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS), 0, 0, SENDER_AT);
+        let senders = ips.iter().copied().chain([Ipv4Addr::UNSPECIFIED]);
+        let pass = senders.flat_map(|ip| [jump_if(ip.into(), 0, 1), answer(u32::MAX)]);
+        self.0.attach_filter(&std::iter::once(load).chain(pass).chain([answer(0)]).collect::<Vec<_>>())
+    }
+
+    /// The same socket, as one that a runtime can wait for: it asks its family of none.
+    pub(super) fn into_datagrams(self) -> UdpSocket {
+        self.0.into()
     }
 
     pub(super) fn send(&self, frame: &[u8]) -> io::Result<()> {
@@ -64,19 +78,25 @@ impl AsFd for Port {
 /// Lets through solicitations and advertisements only: a link may carry a lot of IPv6.
 fn neighbour_discovery() -> [SockFilter; 7] {
     let load = |at| SockFilter::new(code(libc::BPF_LD | libc::BPF_B | libc::BPF_ABS), 0, 0, at);
-    let unless = |value: u8, then, otherwise| {
-        SockFilter::new(code(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K), then, otherwise, value.into())
-    };
-    let answer = |length| SockFilter::new(code(libc::BPF_RET | libc::BPF_K), 0, 0, length);
     [
         load(NEXT_HEADER_AT),
-        unless(58, 0, 4),
+        jump_if(58, 0, 4),
         load(ICMPV6_KIND_AT),
-        unless(KINDS[0], 1, 0),
-        unless(KINDS[1], 0, 1),
+        jump_if(KINDS[0].into(), 1, 0),
+        jump_if(KINDS[1].into(), 0, 1),
         answer(u32::MAX),
         answer(0),
     ]
+}
+
+/// Skips so many instructions if what was loaded is `value`, and so many if not.
+fn jump_if(value: u32, then: u8, otherwise: u8) -> SockFilter {
+    SockFilter::new(code(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K), then, otherwise, value)
+}
+
+/// Keeps so much of the frame.
+fn answer(length: u32) -> SockFilter {
+    SockFilter::new(code(libc::BPF_RET | libc::BPF_K), 0, 0, length)
 }
 
 fn code(code: u32) -> u16 {

@@ -1,11 +1,12 @@
 //! What neighbours hear, and say.
 
 use std::io::Read as _;
+use std::net::UdpSocket;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use egret_hostmodel::{State, Step};
-use egret_hostnet::StepError;
+use egret_hostmodel::{EgressAddress, State, Step};
+use egret_hostnet::{Claims, Mac, StepError};
 use egret_netlab::test_name;
 use nix::libc;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -39,7 +40,23 @@ fn frames(ear: &mut Socket, time: Duration) -> Vec<Vec<u8>> {
 }
 
 fn mac(link: &str) -> Vec<u8> {
-    let text = run(&format!("ip -o link show dev {link}"));
+    hardware(&run(&format!("ip -o link show dev {link}")))
+}
+
+fn mac_in(namespace: &str, link: &str) -> Vec<u8> {
+    hardware(&run(&format!("ip -n {namespace} -o link show dev {link}")))
+}
+
+/// A datagram from the namespace, and from that address, after whoever has the other one was asked for.
+fn send(namespace: &str, from: Option<&str>, to: &str) {
+    inside(namespace, || {
+        let any = if to.contains(':') { "::" } else { "0.0.0.0" };
+        let socket = UdpSocket::bind((from.unwrap_or(any), 0)).unwrap();
+        socket.send_to(b"x", (to, 9)).unwrap();
+    });
+}
+
+fn hardware(text: &str) -> Vec<u8> {
     let (_, rest) = text.split_once("link/ether ").unwrap();
     rest.split(' ').next().unwrap().split(':').map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
 }
@@ -204,5 +221,49 @@ fn who_dropped_an_address_or_lost_it_does_not_announce_it_any_more() {
         let mut ear = ear();
         thread::sleep(Duration::from_millis(100));
         assert_eq!(announcements(&frames(&mut ear, Duration::from_millis(3500)), &mac("eth1")), [0, 0, 0]);
+    });
+}
+
+/// What is claimed within this time, and by whom.
+async fn claimed(claims: &Claims, time: Duration) -> Option<(String, Mac)> {
+    let claim = tokio::time::timeout(time, claims.next()).await.ok()?;
+    Some((claim.0.ip.to_string(), claim.1))
+}
+
+#[test]
+fn whoever_claims_an_address_is_heard_and_nobody_else() {
+    alone(test_name!(), || async {
+        let node = Node::open();
+        let addresses = BOTH.map(egress);
+        node.apply(&addresses.clone().map(|address| Step::TakeAddress { address })).await;
+        let mut claims = node.kernel.listen(&addresses.into()).await.unwrap();
+        // Ordinary questions and answers, and our own words.
+        for ip in ["192.168.60.11", "fd00:60::11", BOTH[0], BOTH[1]] {
+            send("outside", None, ip);
+        }
+        node.apply(&BOTH.map(|ip| Step::Announce { address: egress(ip) })).await;
+        assert_eq!(claimed(&claims, Duration::from_millis(300)).await, None);
+        // Who asks for them because it wants to take them is answered by the kernel, and heard here.
+        let mut peer = inside("outside", Node::open);
+        let link = |ip: &str| EgressAddress { link: "peer".to_owned(), ..egress(ip) };
+        for ip in BOTH {
+            let claims = node.kernel.listen(&BOTH.map(egress).into()).await.unwrap();
+            let error = peer.refused(Step::TakeAddress { address: link(ip) }).await;
+            assert!(matches!(error, StepError::Contested { .. }), "{error}");
+            let (claimed, by) = claimed(&claims, Duration::from_secs(5)).await.expect("it was heard");
+            assert_eq!((claimed.as_str(), by.0.to_vec()), (ip, mac_in("outside", "peer")));
+        }
+        // What is not listened to any more is not heard.
+        claims = node.kernel.listen(&[egress(BOTH[1])].into()).await.unwrap();
+        peer.refused(Step::TakeAddress { address: link(BOTH[0]) }).await;
+        assert_eq!(claimed(&claims, Duration::from_millis(300)).await, None);
+        // Who has it too, and says so.
+        run("ip -n outside addr add 192.168.60.50/32 dev peer");
+        claims = node.kernel.listen(&[egress(BOTH[0])].into()).await.unwrap();
+        peer = inside("outside", Node::open);
+        run("ip -n outside neigh flush dev peer");
+        send("outside", Some("192.168.60.50"), "192.168.60.11");
+        assert!(claimed(&claims, Duration::from_secs(5)).await.is_some());
+        drop(peer);
     });
 }
