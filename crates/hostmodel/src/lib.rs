@@ -14,7 +14,7 @@
 //!
 //! Invariants, after every single step: a packet of a source whose way changes goes the old way, the new way, or nowhere;
 //! none leaves with a source address that its policy does not allow; sources and connections that are nobody's business
-//! meet three set lookups and one rule.
+//! meet six set lookups and one rule.
 
 mod claim;
 mod diff;

@@ -46,6 +46,7 @@ impl Shape {
             ],
         );
         chain(&mut text, "reply", &REPLY);
+        chain(&mut text, "stray", &STRAY);
         chain(&mut text, "forward", &FORWARD);
         chain(&mut text, "postrouting", &POSTROUTING);
         chain(&mut text, "guard", &GUARD);
@@ -73,18 +74,29 @@ const REPLY: [&str; 2] = [
     "meta l4proto { tcp, udp, sctp } ct original ip6 daddr . meta l4proto . ct original proto-dst vmap @reply-v6",
 ];
 
-/// Nothing gets out of a source that is held or refused; nor what belongs to no connection (a FIN of one that was forgotten,
-/// for example), for nobody gives that another source address, and it would leave with the pod's own.
-const FORWARD: [&str; 9] = [
+/// Nothing gets out of a source that is held or refused. What belongs to no connection has no direction.
+const FORWARD: [&str; 6] = [
     "type filter hook forward priority filter - 5; policy accept;",
-    "ip saddr @bound-v4 ct state invalid,untracked ip daddr != @cluster-v4 counter drop comment \"of no connection\"",
-    "ip saddr @service-source-v4 ct state invalid,untracked ip daddr != @cluster-v4 counter drop comment \"of no connection\"",
-    "ip6 saddr @bound-v6 ct state invalid,untracked ip6 daddr != @cluster-v6 counter drop comment \"of no connection\"",
-    "ip6 saddr @service-source-v6 ct state invalid,untracked ip6 daddr != @cluster-v6 counter drop comment \"of no connection\"",
+    "ct state invalid,untracked goto stray",
     "ip saddr @hold-v4 ct direction original ip daddr != @cluster-v4 counter drop comment \"its way is being changed\"",
     "ip saddr @refuse-v4 ct direction original ip daddr != @cluster-v4 counter drop comment \"no way from this node\"",
     "ip6 saddr @hold-v6 ct direction original ip6 daddr != @cluster-v6 counter drop comment \"its way is being changed\"",
     "ip6 saddr @refuse-v6 ct direction original ip6 daddr != @cluster-v6 counter drop comment \"no way from this node\"",
+];
+
+/// Nor does what belongs to no connection get out of any source that has an owner (a FIN of one that was forgotten, for
+/// example): nobody gives that another source address, and it would leave with the pod's own.
+const STRAY: [&str; 10] = [
+    "ip daddr @cluster-v4 return",
+    "ip6 daddr @cluster-v6 return",
+    "ip saddr @bound-v4 counter drop comment \"of no connection\"",
+    "ip saddr @service-source-v4 counter drop comment \"of no connection\"",
+    "ip saddr @hold-v4 counter drop comment \"of no connection\"",
+    "ip saddr @refuse-v4 counter drop comment \"of no connection\"",
+    "ip6 saddr @bound-v6 counter drop comment \"of no connection\"",
+    "ip6 saddr @service-source-v6 counter drop comment \"of no connection\"",
+    "ip6 saddr @hold-v6 counter drop comment \"of no connection\"",
+    "ip6 saddr @refuse-v6 counter drop comment \"of no connection\"",
 ];
 
 /// A source that is in no map is left to whoever comes after.

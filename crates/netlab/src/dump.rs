@@ -18,6 +18,7 @@ const NO_STATE: &[&str] = &[
     "link_netnsid",
     "valid_life_time",
     "preferred_life_time",
+    "operstate",
     "tentative",
     "optimistic",
     "stats",

@@ -17,6 +17,7 @@ use crate::traffic::ask::{Client, Transport};
 use crate::traffic::flow::{Flow, Kind};
 use crate::traffic::reply::Reply;
 use crate::traffic::respond::Responder;
+use crate::traffic::stray;
 
 /// How long a client waits for an answer.
 pub const PATIENCE: Duration = Duration::from_millis(500);
@@ -246,6 +247,16 @@ impl Host {
 
     fn client(&self, from: Option<IpAddr>, limit: Duration) -> Client<'_> {
         Client { namespace: &self.namespace, name: &self.name, from, limit }
+    }
+
+    /// Sends a TCP segment that belongs to no connection.
+    ///
+    /// # Errors
+    ///
+    /// There is no way there.
+    pub fn stray(&self, to: IpAddr, port: u16) -> Result<(), LabError> {
+        let failed = |source| LabError::Socket { place: self.name.to_string(), source };
+        self.namespace.inside(|| stray::send(to, port)).map_err(failed)
     }
 
     /// Asks again and again, so many times a second, until what is returned is stopped or dropped.

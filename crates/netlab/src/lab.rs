@@ -219,8 +219,13 @@ pub(crate) fn add_address(address: IpAddr, bits: u8, link: &str) -> String {
 
 /// A link with a link-local address at once: the kernel would take a second to be sure of one that it makes itself, and
 /// until then nobody is found over IPv6.
-pub(crate) fn link_up(link: &str, host: u8) -> [String; 2] {
-    [format!("link set {link} addrgenmode none up"), format!("addr add fe80::{host}/64 dev {link} nodad")]
+pub(crate) fn link_up(link: &str, host: u8) -> [String; 3] {
+    // One after the other: told both at once, Linux 6.1 first takes it up, with an address that it makes.
+    [
+        format!("link set {link} addrgenmode none"),
+        format!("link set {link} up"),
+        format!("addr add fe80::{host}/64 dev {link} nodad"),
+    ]
 }
 
 pub(crate) fn unknown(what: &'static str, name: &str) -> LabError {

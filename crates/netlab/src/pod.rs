@@ -228,15 +228,13 @@ fn outside_lines(node: &Node, pod: &Host, number: u8) -> Vec<String> {
     let link = link(number);
     let gateway = address::pod(Family::V4, node.number, ROUTER);
     let [v4, v6] = Family::BOTH.map(|family| pod.address(family));
-    let [up, link_local] = link_up(&link, ROUTER);
-    let mut lines = vec![
-        format!("link add {link} type veth peer name eth0 netns {}", pod.name()),
-        up,
-        link_local,
+    let mut lines = vec![format!("link add {link} type veth peer name eth0 netns {}", pod.name())];
+    lines.extend(link_up(&link, ROUTER));
+    lines.extend([
         format!("addr add {gateway}/32 dev {link}"),
         format!("route add {v4}/32 dev {link} src {gateway}"),
         format!("route add {v6}/128 dev {link}"),
-    ];
+    ]);
     if node.ovn.is_some() {
         lines.push(format!("neigh add proxy {v6} dev mp0"));
     }
@@ -246,15 +244,14 @@ fn outside_lines(node: &Node, pod: &Host, number: u8) -> Vec<String> {
 /// On the side of the pod.
 fn inside_lines(node: u8, pod: &Host) -> Vec<String> {
     let gateway = address::pod(Family::V4, node, ROUTER);
-    let [up, link_local] = link_up("eth0", 2);
-    vec![
-        "link set lo up".to_owned(),
-        up,
-        link_local,
+    let mut lines = vec!["link set lo up".to_owned()];
+    lines.extend(link_up("eth0", 2));
+    lines.extend([
         add_address(pod.address(Family::V4), 32, "eth0"),
         add_address(pod.address(Family::V6), 128, "eth0"),
         format!("route add {gateway}/32 dev eth0"),
         format!("route add {} via {gateway}", default(Family::V4)),
         format!("route add {} via {GATEWAY6} dev eth0", default(Family::V6)),
-    ]
+    ]);
+    lines
 }

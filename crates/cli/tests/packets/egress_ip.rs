@@ -119,7 +119,14 @@ fn the_link_with_the_longest_prefix_has_the_address() {
         from_both(1, |mut world| {
             world.lab.add_pod("n1", "a").unwrap();
             let node = world.lab.node("n1");
-            node.ip(["link add eth2 type veth peer name void", "link set void up", "link set eth2 up"]).unwrap();
+            node.ip([
+                "link add eth2 type veth peer name void",
+                "link set void addrgenmode none",
+                "link set eth2 addrgenmode none",
+                "link set void up",
+                "link set eth2 up",
+            ])
+            .unwrap();
             // Wider, or no network of the node's own but keepalived's.
             node.ip([
                 "addr add 192.168.0.9/16 dev eth2",
@@ -290,7 +297,7 @@ fn plug(node: &Host, link: &str) {
     let add = ["ip", "-n", "sw-blue", "link", "add", &port, "type", "veth", "peer", "name", link, "netns", node.name()];
     node.run(add).unwrap();
     node.run(["ip", "-n", "sw-blue", "link", "set", &port, "master", "br0", "up"]).unwrap();
-    node.ip([format!("link set {link} addrgenmode none up").as_str()]).unwrap();
+    node.ip([&format!("link set {link} addrgenmode none"), format!("link set {link} up").as_str()]).unwrap();
     // It carries packets a moment later, and has its route to groups by then.
     let up = || node.run(["ip", "-6", "route", "show", "table", "local", "dev", link]).unwrap().contains("multicast");
     assert!(until(PATIENCE, up));

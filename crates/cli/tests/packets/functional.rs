@@ -239,6 +239,8 @@ fn rules_follow_endpoints_placement_and_configuration() {
             // The placement changes: what another node has must not leave from here with another source.
             world.put(&Exit { host: "n2", ..exit.clone() });
             world.says("n1", "EgressService default/web", "elsewhere");
+            // Not of the endpoint before, of which it hears a moment later.
+            world.serves("n1", &["a"]);
             stays_in(&world, "a");
             world.put(&exit);
             world.says("n1", "EgressService default/web", "active");

@@ -9,12 +9,6 @@ use serde_json::Value;
 use crate::objects::{Exit, Way, namespace, other, parse, pod, way, web};
 use crate::world::{PATIENCE, World, from_both, goes, rules, stays_in};
 
-/// What was promised.
-const HEALED: Duration = Duration::from_secs(1);
-
-/// How often a machine that is busy with something else may miss that.
-const ATTEMPTS: usize = 5;
-
 /// A node with `a` behind an EgressService and `b` behind an EgressIP.
 fn busy(mut world: World) -> World {
     let node = world.lab.node("n1");
@@ -67,27 +61,20 @@ fn healed(world: &World) -> usize {
     world.said("n1").lines().filter(|line| line.contains("healed=true")).count()
 }
 
-/// Does that to the kernel, and waits until it is undone. How long that took.
+/// Does that to the kernel, and waits until it is undone, long before the agent looks by itself. How long that takes is
+/// measured in `timing.rs`.
 fn heals(world: &World, what: &str, hand: &dyn Fn(&Host)) {
     let node = world.lab.node("n1");
     let whole = node.dump().unwrap();
-    let mut took = Vec::new();
-    for _ in 0..ATTEMPTS {
-        world.rests("n1");
-        let before = healed(world);
-        let start = Instant::now();
-        hand(&node);
-        assert!(until(PATIENCE, || healed(world) > before), "{what} is not healed\n{}", world.said("n1"));
-        took.push(start.elapsed());
-        world.shows("n1", |view| view["settled"] == true);
-        let left = difference(&ours(&whole), &ours(&node.dump().unwrap()));
-        assert!(left.is_empty(), "{what} left\n{left}");
-        if took.last().is_some_and(|took| *took < HEALED) {
-            break;
-        }
-    }
-    println!("{what}: healed after {took:?}");
-    assert!(took.last().is_some_and(|took| *took < HEALED), "{what}: {took:?}");
+    world.rests("n1");
+    let before = healed(world);
+    let start = Instant::now();
+    hand(&node);
+    assert!(until(PATIENCE, || healed(world) > before), "{what} is not healed\n{}", world.said("n1"));
+    println!("{what}: healed after {:?}", start.elapsed());
+    world.shows("n1", |view| view["settled"] == true);
+    let left = difference(&ours(&whole), &ours(&node.dump().unwrap()));
+    assert!(left.is_empty(), "{what} left\n{left}");
 }
 
 /// A dump without the tables of others, which nobody puts back.
@@ -97,7 +84,7 @@ fn ours(dump: &str) -> String {
 }
 
 #[test]
-fn what_somebody_takes_away_is_healed_within_a_second_and_what_is_theirs_stays() {
+fn what_somebody_takes_away_is_healed_at_once_and_what_is_theirs_stays() {
     alone(test_name!(), &[], || {
         from_both(1, |world| {
             let mut world = busy(world);
@@ -245,7 +232,7 @@ fn findings(view: &Value, about: &str) -> Vec<String> {
 }
 
 #[test]
-fn it_stands_back_for_ovnkube_node_within_a_second_and_takes_over_after_it() {
+fn it_stands_back_for_ovnkube_node_at_once_and_takes_over_after_it() {
     alone(test_name!(), &[], || {
         from_both(1, |world| {
             let mut world = busy(world);
@@ -259,15 +246,13 @@ fn it_stands_back_for_ovnkube_node_within_a_second_and_takes_over_after_it() {
                     view["settled"] == true && found == (vec![service_says.to_owned()], vec![address_says.to_owned()])
                 });
                 println!("{service_says} and {address_says} after {:?}", start.elapsed());
-                start.elapsed()
             };
-            let mut slow = Vec::new();
             for (chain, service_says, address_says) in
                 [("egress-services", "left-to-ovn", "active"), ("egress-ip-snat", "active", "left-to-ovn")]
             {
                 world.rests("n1");
                 node.nft(&format!("add chain inet ovn-kubernetes {chain}")).unwrap();
-                slow.push(says(service_says, address_says));
+                says(service_says, address_says);
                 let own: Vec<String> = rules(&world, "n1");
                 let of = |priority: &str| own.iter().any(|rule| rule.starts_with(priority) && rule.contains("from 10"));
                 assert_eq!((of("5000:"), of("6000:")), (service_says == "active", address_says == "active"), "{own:?}");
@@ -281,13 +266,10 @@ fn it_stands_back_for_ovnkube_node_within_a_second_and_takes_over_after_it() {
                 }
                 world.rests("n1");
                 node.nft(&format!("delete chain inet ovn-kubernetes {chain}")).unwrap();
-                slow.push(says("active", "active"));
+                says("active", "active");
                 goes(&world, "a", "blue", &web(&["a"]).external);
                 goes(&world, "b", "blue", &way().ips);
             }
-            // A machine that is busy with something else may miss it once.
-            slow.retain(|took| *took > HEALED);
-            assert!(slow.len() < 2, "{slow:?}");
             node.nft("delete table inet ovn-kubernetes").unwrap();
             world.clean_up("n1");
         })

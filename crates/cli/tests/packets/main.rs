@@ -13,6 +13,7 @@ mod healing;
 mod moving;
 mod nonfunctional;
 mod objects;
+mod stray;
 mod timing;
 mod use_cases;
 mod walk;

@@ -68,6 +68,10 @@ pub(crate) const SERVICE_WALK: &[Stop] = &[
             "ip saddr @refuse-v4 ct direction original ip daddr != @cluster-v4 counter packets",
         ],
     ),
+    stop(
+        "nft list chain inet egret stray",
+        &["ip saddr @refuse-v4 counter packets", "drop comment \"of no connection\""],
+    ),
     stop("nft list chain inet egret guard", &["drop comment \"wrong source\""]),
 ];
 

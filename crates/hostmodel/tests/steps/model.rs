@@ -208,6 +208,16 @@ impl Kernel {
         own.map(|(_, seen)| self.sent(source, to, Some(*seen))).collect()
     }
 
+    /// What becomes of a packet to the outside that belongs to no connection: nobody gives it another source.
+    pub(crate) fn stray(&self, source: IpAddr, to: IpAddr) -> Outcome {
+        let owners = [Role::Bound, Role::ServiceSource, Role::Hold, Role::Refuse];
+        if owners.into_iter().any(|role| self.has(role, source, &Key::Source(source))) {
+            return Outcome::Dropped;
+        }
+        let link = self.route(source, to, None, 0);
+        link.map_or(Outcome::Dropped, |link| Outcome::Leaves { link, seen: Seen::As(source) })
+    }
+
     /// By which link the reply of a connection to `entry` leaves, which `source` sends.
     pub(crate) fn reply(&self, source: IpAddr, source_port: u16, entry: &Key, to: IpAddr) -> Option<String> {
         let Key::Entry(address, ..) = entry else { panic!("{entry} is no entry") };

@@ -15,6 +15,7 @@ fn sources() -> impl Iterator<Item = IpAddr> {
 /// Where packets go in a state that is whole.
 struct Whole {
     sent: BTreeMap<IpAddr, Outcome>,
+    strays: BTreeMap<IpAddr, Outcome>,
     replies: BTreeMap<(IpAddr, Key), Option<String>>,
 }
 
@@ -44,13 +45,14 @@ fn repliers(datapath: Datapath) -> Vec<IpAddr> {
 fn whole(kernel: &Kernel, datapath: Datapath, entries: &BTreeSet<Key>) -> Whole {
     let mut kernel = kernel.clone();
     let sent = sources().map(|source| (source, kernel.open(source, of_family(OUTSIDE, source)))).collect();
+    let strays = sources().map(|source| (source, kernel.stray(source, of_family(OUTSIDE, source)))).collect();
     let pairs = repliers(datapath).into_iter().flat_map(|source| entries.iter().map(move |entry| (source, entry)));
     let pairs = pairs.filter(|(source, entry)| source.is_ipv6() == entry_family(entry));
     let replies = pairs.map(|(source, entry)| {
         let reply = kernel.reply(source, node_port(entry), entry, of_family(OUTSIDE, source));
         ((source, entry.clone()), reply)
     });
-    Whole { sent, replies: replies.collect() }
+    Whole { sent, strays, replies: replies.collect() }
 }
 
 /// Applies the steps that lead to `to` and checks after each; stops after `most` of them, as an agent that is killed does.
@@ -81,6 +83,9 @@ pub(crate) fn walk(kernel: &mut Kernel, datapath: Datapath, before: &State, to: 
                     place()
                 );
             }
+            let stray = kernel.stray(source, outside);
+            let fine = stray == Outcome::Dropped || [&old.strays[&source], &new.strays[&source]].contains(&&stray);
+            assert!(fine, "{source} of no connection: {stray:?} {}", place());
             let inside = kernel.open(source, of_family(INSIDE, source));
             let untouched = matches!(&inside, Outcome::Leaves { link, .. } if link == "eth0");
             assert!(untouched, "{source} into the cluster: {inside:?} {}", place());

@@ -10,6 +10,7 @@ mod link;
 mod pace;
 pub(crate) mod reply;
 pub(crate) mod respond;
+pub(crate) mod stray;
 pub(crate) mod wire;
 
 use std::net::IpAddr;

@@ -24,7 +24,7 @@ const ORDERS: u64 = 0;
 const EVENTS: usize = 256;
 
 /// How long the answer to a question with a socket of its own is waited for.
-const OLD: Duration = Duration::from_millis(500);
+const OLD: Duration = Duration::from_secs(3);
 
 /// After such a delay, such as a machine that was asleep, nothing is made up for.
 const BEHIND: Duration = Duration::from_secs(1);
