@@ -69,7 +69,7 @@ fn the_numbers_are_those_of_the_defaults() {
 fn every_set_and_finding_is_named() {
     let page = read("docs/node.md") + &read("docs/operations/troubleshooting-node.md");
     let findings = Finding::NAMES.into_iter().filter(|name| !page.contains(&format!("| `{name}` |")));
-    let chains = ["prerouting", "forward", "postrouting", "guard"].into_iter();
+    let chains = ["prerouting", "forward", "stray", "postrouting", "guard"].into_iter();
     let chains = chains.filter(|chain| !page.contains(&format!("| `{chain}` |")));
     none(&findings.chain(chains).map(|name| format!("nothing tells of {name}")).collect::<Vec<_>>());
 }
