@@ -66,7 +66,7 @@ bench-api: toolchain controlplane ## measure the controller on a real API server
 
 bench-node: toolchain ## measure the agent on a node made of namespaces, and what a packet costs
 	@cargo test --quiet --locked --release -p egret-cli --test packets -- --ignored --nocapture --test-threads=1 timing \
-		| grep -E 'target|  of a|round trip|FAILED'
+		| grep -E 'target|  of a|without Egret|FAILED'
 
 fuzz: toolchain ## feed random input to what reads it [WHAT=manifest|selector|annotation] [FOR=seconds]
 	@cargo fuzz --version >/dev/null 2>&1 || \

@@ -1,89 +1,47 @@
-//! The admin port: whether the agent lives and is ready, its metrics, and what it does. Read-only.
-//!
-//! ```text
-//!   GET /healthz    200 while the loop turns, 503 when it has stood still for 30 s
-//!   GET /readyz     200 when the desired state has been read and the kernel is as it should be
-//!   GET /metrics    OpenMetrics text
-//!   GET /snapshot   what this node does and says of its objects, as JSON
-//! ```
+//! What the agent tells at its admin port: ready is who has read the desired state and made the kernel so; the snapshot is
+//! what this node does and says of its objects.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use axum::{Json, Router};
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use egret_daemon::admin::{Daemon, NotYet};
 
-use crate::metrics::{self, Metrics};
-use crate::shared::Shared;
+use crate::{Metrics, Shared, View};
 
-/// A loop that has stood still for so long is stuck. A pass over a full node takes seconds at most.
-pub const STUCK: Duration = Duration::from_secs(30);
+/// The agent, as it is seen through its admin port.
+#[derive(Debug)]
+pub struct Admin {
+    /// What the loop shows.
+    pub shared: Arc<Shared>,
+    /// What it counts.
+    pub metrics: Arc<Metrics>,
+}
 
-/// Answers until `stop`.
-///
-/// # Errors
-/// If the listener fails for good.
-pub async fn serve(
-    listener: TcpListener,
-    shared: Arc<Shared>,
-    metrics: Arc<Metrics>,
-    stop: CancellationToken,
-) -> std::io::Result<()> {
-    tokio::select! {
-        served = axum::serve(listener, router(shared, metrics)).into_future() => served,
-        () = stop.cancelled() => Ok(()),
+impl Admin {
+    fn view(&self) -> Result<Arc<View>, NotYet> {
+        self.shared.view().ok_or_else(|| "the desired state has not been read yet".into())
     }
 }
 
-#[derive(Clone)]
-struct Port {
-    shared: Arc<Shared>,
-    metrics: Arc<Metrics>,
-}
-
-fn router(shared: Arc<Shared>, metrics: Arc<Metrics>) -> Router {
-    Router::new()
-        .route("/healthz", get(healthz))
-        .route("/readyz", get(readyz))
-        .route("/metrics", get(exposition))
-        .route("/snapshot", get(snapshot))
-        .with_state(Port { shared, metrics })
-}
-
-async fn healthz(State(port): State<Port>) -> Response {
-    let silent = port.shared.silent_for();
-    if silent > STUCK {
-        return refuse(&format!("the loop has stood still for {} s", silent.as_secs()));
+impl Daemon for Admin {
+    fn silent_for(&self) -> Duration {
+        self.shared.silent_for()
     }
-    (StatusCode::OK, "ok\n").into_response()
-}
 
-async fn readyz(State(port): State<Port>) -> Response {
-    match port.shared.view() {
-        None => refuse("the desired state has not been read yet"),
-        Some(view) if view.settled => (StatusCode::OK, "ok\n").into_response(),
-        Some(view) => refuse(view.failure.as_deref().unwrap_or("the kernel is not yet as it should be")),
+    fn ready(&self) -> Result<(), NotYet> {
+        let view = self.view()?;
+        if view.settled {
+            return Ok(());
+        }
+        Err(NotYet(view.failure.clone().unwrap_or_else(|| "the kernel is not yet as it should be".to_owned())))
     }
-}
 
-async fn exposition(State(port): State<Port>) -> Response {
-    port.metrics.heartbeat_age(port.shared.silent_for());
-    ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], port.metrics.exposition()).into_response()
-}
-
-async fn snapshot(State(port): State<Port>) -> Response {
-    match port.shared.view() {
-        Some(view) => Json(&*view).into_response(),
-        None => refuse("the desired state has not been read yet"),
+    async fn metrics(&self) -> String {
+        self.metrics.heartbeat_age(self.shared.silent_for());
+        self.metrics.exposition()
     }
-}
 
-fn refuse(why: &str) -> Response {
-    (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response()
+    async fn snapshot(&self) -> Result<serde_json::Result<Vec<u8>>, NotYet> {
+        Ok(serde_json::to_vec(&*self.view()?))
+    }
 }

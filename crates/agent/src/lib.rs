@@ -15,7 +15,7 @@
 //! stays as it is; what the kernel holds is read anew in every pass, so that a restart needs no repair; whoever changes
 //! what is ours is healed; nothing that is not ours is changed.
 
-pub mod admin;
+mod admin;
 mod annotation;
 mod check;
 mod config;
@@ -30,6 +30,7 @@ mod told;
 mod view;
 mod watches;
 
+pub use admin::Admin;
 pub use annotation::AnnotationError;
 pub use check::{Checked, check, list};
 pub use config::{ADMIN_PORT, Config, ConfigFault, ConfigFaults};

@@ -16,9 +16,6 @@ use prometheus_client::registry::Registry;
 
 use crate::Kind;
 
-/// The media type of [`Metrics::exposition`].
-pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByKind {
     kind: &'static str,

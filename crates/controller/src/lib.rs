@@ -15,7 +15,7 @@
 //! get one. No object stalls a watch. One loop calls the brain; no lock is held across it. A part that panics ends the
 //! process; a loop that stands still fails `/healthz`.
 
-pub mod admin;
+mod admin;
 mod config;
 mod events;
 pub mod lease;
@@ -26,6 +26,7 @@ mod shared;
 mod watching;
 pub mod write;
 
+pub use admin::Admin;
 pub use config::{ADMIN_PORT, Config, ConfigFault, ConfigFaults, LeaderElection};
 pub use egret_daemon::{Listen, client, log};
 pub use metrics::Metrics;

@@ -21,9 +21,6 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-/// The media type of [`Metrics::exposition`].
-pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
 /// The kinds that are written.
 const WRITTEN: [Kind; 4] = [Kind::EgressIp, Kind::EgressService, Kind::Node, Kind::CloudPrivateIpConfig];
 /// Why an address can be without a node; others are counted when they come.

@@ -1,5 +1,5 @@
 //! What every daemon of ours has around its own business: a client that notices dead connections, watches that never
-//! stall, a port to listen on, certificates that are replaced, both ends of a health check, logs.
+//! stall, a port that tells how it is, certificates that are replaced, both ends of a health check, logs.
 //!
 //! Decided here: how an API server is spoken to, how long to wait after a failure, what of an object is kept. Not known
 //! here: what a change means.
@@ -12,6 +12,7 @@
 //! Invariants: no object stalls a watch; no request is repeated behind the back of whoever made it; half a list is never
 //! taken for the whole.
 
+pub mod admin;
 mod connect;
 pub mod grpc;
 mod jitter;

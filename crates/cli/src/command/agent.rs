@@ -6,8 +6,8 @@ pub(crate) mod reading;
 use std::sync::Arc;
 
 use anyhow::Context;
-use egret_agent::{Config, Metrics, Shared, Source, admin, health};
-use egret_daemon::log;
+use egret_agent::{Admin, Config, Metrics, Shared, Source, health};
+use egret_daemon::{admin, log};
 use egret_hostnet::Kernel;
 use tokio_util::sync::CancellationToken;
 
@@ -52,7 +52,8 @@ async fn serve(args: &AgentArgs, config: &Config) -> anyhow::Result<()> {
     );
     let (metrics, shared) = (Arc::new(Metrics::default()), Arc::new(Shared::default()));
     let answered = CancellationToken::new();
-    let answering = tokio::spawn(admin::serve(listener, shared.clone(), metrics.clone(), answered.clone()));
+    let told = Arc::new(Admin { shared: shared.clone(), metrics: metrics.clone() });
+    let answering = tokio::spawn(admin::serve(listener, told, answered.clone()));
     let (health, management) = (config.health.clone(), shared.management());
     let serving = tokio::spawn(health::serve(health, management, metrics.clone(), answered.clone()));
     let running = Box::pin(egret_agent::run(config, source, metrics, shared, stop));

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use anyhow::Context;
 use egret_brain::Answer;
 use egret_controller::probe::{ProbeOptions, Prober, Probes};
-use egret_controller::{Config, Metrics, Shared, Surroundings, admin, log};
+use egret_controller::{Admin, Config, Metrics, Shared, Surroundings, log};
 use egret_core::NodeName;
+use egret_daemon::admin;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
@@ -56,7 +57,8 @@ async fn serve(args: &ControllerArgs, config: &Config) -> anyhow::Result<()> {
     let shared = Arc::new(shared);
     // It answers until the end, so that nobody takes a controller that stops in good order for a dead one.
     let answered = CancellationToken::new();
-    let answering = tokio::spawn(admin::serve(listener, shared.clone(), metrics.clone(), answered.clone()));
+    let told = Arc::new(Admin { shared: shared.clone(), metrics: metrics.clone() });
+    let answering = tokio::spawn(admin::serve(listener, told, answered.clone()));
     let probes = prober(config.probe.clone(), metrics.clone());
     let surroundings = Surroundings { client, metrics, shared, questions, stop: stop.clone() };
     let running = Box::pin(egret_controller::run(config, surroundings, probes));
