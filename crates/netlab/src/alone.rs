@@ -19,6 +19,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::namespace::NAMES;
 use crate::need::{Need, Way};
+use crate::until::patient;
 
 /// Set in the process that is inside; holds the name of the test.
 const INSIDE: &str = "EGRET_LAB_INSIDE";
@@ -82,7 +83,7 @@ impl Alone {
     pub fn new(name: &str) -> Self {
         // The test runner knows it without the crate.
         let name = name.split_once("::").map_or(name, |(_, rest)| rest).to_owned();
-        Self { name, needs: Vec::new(), limit: LIMIT, environment: Vec::new(), way: Way::own() }
+        Self { name, needs: Vec::new(), limit: patient(LIMIT), environment: Vec::new(), way: Way::own() }
     }
 
     /// Where one of these is missing the test says so and is skipped; with `CI` set it fails, unless

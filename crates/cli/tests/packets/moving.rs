@@ -35,7 +35,9 @@ fn neighbours_are_told_where_an_address_is_now() {
                 // Before anything is sent: who still knows the old place learns the new one.
                 let mac = mac(&world.lab.node(holder));
                 for ip in &way.ips {
-                    let known = || neighbour(&world.lab.outside(Network::Blue), *ip).contains(&mac);
+                    // Who knows none any more asks anew.
+                    let shown = || neighbour(&world.lab.outside(Network::Blue), *ip);
+                    let known = || shown().contains(&mac) || !shown().contains("lladdr");
                     assert!(until(PATIENCE, known), "{ip} is not {mac}\n{}", world.said(holder));
                 }
                 goes(&world, pod, "blue", &way.ips);

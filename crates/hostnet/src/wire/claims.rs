@@ -1,9 +1,10 @@
 //! Who else claims addresses that are here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 
 use egret_hostmodel::EgressAddress;
 use futures::FutureExt as _;
@@ -35,7 +36,8 @@ struct Ear {
 #[derive(Debug)]
 pub(crate) struct Listens {
     link: String,
-    mac: [u8; 6],
+    /// The node's own hardware addresses: two links of it may be on one wire.
+    own: Arc<BTreeSet<[u8; 6]>>,
     ips: Vec<IpAddr>,
 }
 
@@ -48,18 +50,21 @@ pub(crate) fn open<'a>(
     for address in addresses {
         by_link.entry((&address.link, address.ip.is_ipv6())).or_default().push(address.ip);
     }
+    let own: Arc<BTreeSet<[u8; 6]>> = Arc::new(links.values().filter_map(|found| found.ethernet).collect());
     let mut open = Vec::new();
     for ((link, v6), ips) in by_link {
         let found = links.values().find(|found| found.link.name == link);
         // Where there are no neighbours nobody claims anything.
-        let Some(mac) = found.and_then(|found| found.ethernet) else { continue };
+        if found.is_none_or(|found| found.ethernet.is_none()) {
+            continue;
+        }
         let port = Port::open(link, v6)?;
         let v4: Vec<Ipv4Addr> =
             ips.iter().filter_map(|ip| if let IpAddr::V4(ip) = ip { Some(*ip) } else { None }).collect();
         if !v4.is_empty() && v4.len() <= FILTERED {
             port.only_claims_of(&v4)?;
         }
-        open.push((port, Listens { link: link.to_owned(), mac, ips }));
+        open.push((port, Listens { link: link.to_owned(), own: Arc::clone(&own), ips }));
     }
     Ok(open)
 }
@@ -101,7 +106,7 @@ impl Ear {
 impl Listens {
     fn claim(&self, frame: &[u8]) -> Option<(EgressAddress, Mac)> {
         let claims = self.ips.iter().filter_map(|ip| Some((*ip, frame::claimant(frame, *ip)?)));
-        let (ip, by) = claims.into_iter().find(|(_, mac)| mac.0 != self.mac)?;
+        let (ip, by) = claims.into_iter().find(|(_, mac)| !self.own.contains(&mac.0))?;
         Some((EgressAddress { ip, link: self.link.clone() }, by))
     }
 }
