@@ -1,5 +1,6 @@
 //! A stand-in for OVN on a node: a router of its own between the node and its pods, with tunnels to those of the others.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::address::{self, Family, Network};
@@ -84,22 +85,26 @@ impl Lab {
     ///
     /// There is no such pod or node, or no OVN.
     pub fn reroute(&self, pod: &str, to: &str) -> Result<(), LabError> {
-        self.unreroute(pod)?;
         let to = self.find_node(to)?;
         let (node, addresses) = self.place(pod)?;
         let mut lines = Vec::new();
         for address in addresses {
             let family = Family::of(address);
-            let table = 100 + u32::from(to.number);
+            let option = if family == Family::V6 { "-6" } else { "-4" };
+            // A table for each pod, so that one that is led to another node meanwhile does not come out on its own.
+            let table = table(address);
             lines.push(format!(
                 "route replace {} via {} dev geneve table {table}",
                 default(family),
                 Network::Tunnel.address(family, to.number)
             ));
+            if !node.gateway().run(["ip", option, "rule", "show", "from", &address.to_string()])?.is_empty() {
+                continue;
+            }
             let option = if family == Family::V6 { "-6 " } else { "" };
-            lines.push(format!("{option}rule add pref 100 from {address} lookup {table}"));
             let kept = inside(family, &self.nodes);
             lines.extend(kept.map(|to| format!("{option}rule add pref 99 from {address} to {to} lookup main")));
+            lines.push(format!("{option}rule add pref 100 from {address} lookup {table}"));
         }
         node.gateway().namespace().ip(&lines)
     }
@@ -120,6 +125,15 @@ impl Lab {
         }
         Ok(())
     }
+}
+
+/// The table of a pod on its node, where no other's address has the same end.
+fn table(pod: IpAddr) -> u32 {
+    let end = match pod {
+        IpAddr::V4(ip) => ip.octets()[3].into(),
+        IpAddr::V6(ip) => ip.segments()[7],
+    };
+    1000 + u32::from(end)
 }
 
 /// What OVN never reroutes.
