@@ -170,6 +170,9 @@ impl Cluster {
         if self.lab.node(node).addresses().len() > Family::BOTH.len() {
             self.lab.cut(node, Network::Blue)?;
         }
+        if self.ovn {
+            self.lab.cut(self.lab.ovn(node).name(), Network::Tunnel)?;
+        }
         Ok(())
     }
 
