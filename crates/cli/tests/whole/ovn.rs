@@ -1,10 +1,11 @@
 //! With the stand-in for OVN, which leads pods to the node that lets them out.
 //!
 //! Nobody tells an agent when OVN has changed where it leads pods, and nobody tells OVN when an agent is ready. A packet
-//! that OVN leads to a node that has nothing for it, not yet or not any more, leaves there like any other of that node;
-//! that is a documented limit, which no side can close alone. So the pods that such a moment is about are silent from
-//! before the change until OVN leads them and the agent there says that it serves them. All others send all the time,
-//! those of a dead node's service and address included: OVN leads them into nothing, and to the next node once it serves.
+//! that OVN leads to a node that has nothing for it, not yet or not any more, leaves there like any other of that node: a
+//! limit that `docs/node.md` tells of, for no side can close it alone. So the pods that such a moment is about are silent
+//! from before the change until OVN leads them and the agent there says that it serves them. All others send all the
+//! time, those of a dead node's service and address included: OVN leads them into nothing, and to the next node once that
+//! serves them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
