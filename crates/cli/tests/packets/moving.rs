@@ -193,6 +193,42 @@ fn only_with(world: &World, ips: &[IpAddr], [red, blue]: [&Wire; 2]) {
     assert_eq!((red.lost(), blue.lost()), (0, 0));
 }
 
+/// The end of a connection that was forgotten belongs to none, so that nobody gives it another source.
+#[test]
+fn what_is_left_of_its_connections_is_kept_in_with_a_pod() {
+    alone(test_name!(), &[], || {
+        from_both(2, |mut world| {
+            world.lab.add_pod("n1", "a").unwrap();
+            for node in ["n1", "n2"] {
+                router(&world.lab.node(node), "eth1", 200);
+                world.start(node);
+            }
+            let way = way();
+            put(&mut world, &[&way], &["a"]);
+            world.serves("n1", &["a"]);
+            let wires = [Network::Red, Network::Blue].map(|network| world.lab.wire(network).unwrap());
+            let pod = world.lab.pod("a");
+            let flows = Family::BOTH.map(|family| pod.flow(FlowKind::Tcp, family.destination(), PORT, 25));
+            assert!(flows.iter().all(|flow| flow.answers(2, PATIENCE)));
+            put(&mut world, &[&Way { node: "n2", ..way.clone() }], &["a"]);
+            world.says("n1", "EgressIP exit", "elsewhere");
+            for flow in flows {
+                let report = flow.stop();
+                assert!(report.unanswered() > 0, "{report:?}");
+            }
+            // Meanwhile its end is said again and again.
+            stays_in(&world, "a");
+            for wire in wires {
+                let wrong = wire.wrong(|packet| !pod.addresses().contains(&packet.source));
+                assert!(wrong.is_empty(), "{wrong:?}\n{}", world.said("n1"));
+                assert_eq!(wire.lost(), 0);
+            }
+            world.clean_up("n1");
+            world.clean_up("n2");
+        })
+    });
+}
+
 /// With OVN, which leads pods to the node that holds the address, before or after that node has it.
 #[test]
 fn an_address_moves_under_a_flow_that_ovn_leads_to_it() {
