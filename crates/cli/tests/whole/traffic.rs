@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::thread;
 use std::time::Instant;
 
-use egret_netlab::{Family, Flow, FlowKind, Lab, Network, PORT, Packet, Seen, Wire};
+use egret_netlab::{Family, Flow, FlowKind, Lab, Network, PORT, Packet, Protocol, Seen, Wire};
 
 use crate::whole::SOON;
 
@@ -85,7 +85,7 @@ impl Wires {
     pub(crate) fn wrong(&self, lab: &Lab) -> Vec<Seen> {
         // Silence says nothing if not everything was seen.
         assert_eq!((self.red.lost(), self.blue.lost()), (0, 0));
-        let mut wrong = self.red.wrong(|packet| may_be_on_red(lab, packet));
+        let mut wrong = self.red.wrong(|packet| may_be_on_red(lab, packet) || self.is_refusal(packet));
         wrong.extend(self.blue.wrong(|packet| self.may_be_on_blue(lab, packet)));
         wrong
     }
@@ -100,9 +100,19 @@ impl Wires {
         self.red.packets() + self.blue.packets()
     }
 
+    /// The node that has the address now refuses an old connection of the node before, of which it knows nothing. It does so
+    /// by its main table, for no rule is about the address itself. Nothing that a pod asks is like this.
+    fn is_refusal(&self, packet: &Packet) -> bool {
+        packet.client.is_none()
+            && packet.protocol == Protocol::Tcp
+            && packet.source == self.team
+            && packet.destination == Family::of(self.team).destination()
+    }
+
     /// Nodes send nothing of their own there, so that not even their addresses are right.
     fn may_be_on_blue(&self, lab: &Lab, packet: &Packet) -> bool {
-        if packet.from == "blue" {
+        if packet.from == "blue" || packet.destination == self.team {
+            // A node that is still thought to have the address passes on what comes for it.
             return is_own(lab, Network::Blue, packet.source);
         }
         match packet.client.as_deref() {
