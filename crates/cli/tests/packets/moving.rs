@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use egret_netlab::{Family, FlowKind, Host, Lab, Network, PORT, Packet, Profile, Wire, alone, test_name, until};
+use egret_netlab::{
+    Family, FlowKind, Host, Lab, Network, PORT, Packet, Profile, Protocol, Wire, alone, test_name, until,
+};
 
 use crate::egress_ip::{finds, put, router};
 use crate::objects::{Way, way};
@@ -181,9 +183,12 @@ fn on_both([n1, n2]: &[Arc<Host>; 2], ips: &[IpAddr], over: &AtomicBool) -> (Vec
 
 /// What the pods `a` and `c` sent outside had one of these sources, and was on the second network.
 fn only_with(world: &World, ips: &[IpAddr], [red, blue]: [&Wire; 2]) {
+    let nodes: Vec<IpAddr> = world.lab.nodes().iter().flat_map(|node| node.addresses().to_vec()).collect();
     let asks = |packet: &Packet| {
         let outside = Family::BOTH.iter().any(|family| packet.destination == family.destination());
-        outside && packet.client.as_deref().is_some_and(|client| ["a", "c"].contains(&client))
+        // That it does not have an address any more a node says itself, and quotes whom the answer is for.
+        let own = packet.protocol == Protocol::IcmpError && nodes.contains(&packet.source);
+        outside && !own && packet.client.as_deref().is_some_and(|client| ["a", "c"].contains(&client))
     };
     let wrong = red.wrong(|packet| !asks(packet));
     assert!(wrong.is_empty(), "{wrong:?}\n{}", world.said("n1"));

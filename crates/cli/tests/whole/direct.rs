@@ -11,7 +11,7 @@ use crate::objects::{egress_ip, endpoints, exit, label, service};
 use crate::whole::{NODES, SOON, whole};
 
 /// Where the status has the node of an EgressIP.
-const HOLDER: &str = "/items/0/node";
+pub(crate) const HOLDER: &str = "/items/0/node";
 
 #[test]
 fn the_shipped_binaries_lead_a_service_and_an_address_out_through_a_cluster_that_changes() {

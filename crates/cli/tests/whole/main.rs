@@ -9,5 +9,6 @@ mod direct;
 mod objects;
 mod ovn;
 mod ovnkube;
+mod partition;
 mod traffic;
 mod whole;

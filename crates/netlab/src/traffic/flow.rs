@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::Told;
 use super::reply::Silence;
+use crate::until::patient;
 
 /// What a flow consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +103,7 @@ impl Flow {
     pub fn stop(mut self) -> Report {
         self.progress.state().stopping = true;
         let state = self.progress.state();
-        let _ = self.progress.wait(state, LAST, |state| state.report.answered >= state.report.asked);
+        let _ = self.progress.wait(state, patient(LAST), |state| state.report.answered >= state.report.asked);
         self.end();
         let mut state = self.progress.state();
         let gap = state.last.elapsed();

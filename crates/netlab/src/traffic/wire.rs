@@ -42,8 +42,10 @@ pub enum Protocol {
     Tcp,
     /// UDP.
     Udp,
-    /// Echoes and errors of ICMP, in both families.
+    /// Echoes of ICMP, in both families.
     Icmp,
+    /// Errors of ICMP, in both families: what a host or a router says of somebody's packet, which it quotes.
+    IcmpError,
     /// ARP and neighbour discovery. Source and destination are the sender's address and the one that it is about.
     Neighbour,
     /// Group membership, router discovery, and whatever else hosts say unasked.
@@ -261,7 +263,8 @@ fn read(from: &str, kind: u16, bytes: &[u8]) -> Option<Packet> {
     let protocol = match (protocol, rest.first(), source) {
         (6, ..) => Protocol::Tcp,
         (17, ..) => Protocol::Udp,
-        (1, ..) | (58, Some(1..=4 | 128 | 129), _) => Protocol::Icmp,
+        (1, Some(0 | 8), _) | (58, Some(128 | 129), _) => Protocol::Icmp,
+        (1, ..) | (58, Some(1..=4), _) => Protocol::IcmpError,
         (58, Some(135 | 136), _) => return Some(neighbour(from, source, v6(rest, 8)?)),
         // The header that only group membership reports have is that of hop-by-hop options, 0.
         (2 | 58, ..) | (0, _, IpAddr::V6(_)) => Protocol::Chatter,
