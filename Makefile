@@ -65,7 +65,7 @@ bench-api: toolchain controlplane ## measure the controller on a real API server
 	@cargo run --quiet --locked --bin bench-api -- "$(dir $(BIN))release/egret"
 
 bench-node: toolchain ## measure the agent on a node made of namespaces, and what a packet costs
-	@cargo test --quiet --locked --release -p egret-cli --test packets -- --ignored --nocapture --test-threads=1 timing \
+	@cargo test --quiet --locked --release -p egret-cli --test packets --test whole -- --ignored --nocapture --test-threads=1 timing \
 		| grep -E 'target|  of a|without Egret|FAILED'
 
 fuzz: toolchain ## feed random input to what reads it [WHAT=manifest|selector|annotation] [FOR=seconds]

@@ -1,7 +1,6 @@
 //! What it costs, measured (`make bench-node`). Each prints what it found beside its target, and fails if it is missed by
 //! more than half; machines are noisy, so nothing else runs these.
 
-use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::thread;
@@ -59,6 +58,12 @@ fn passes(world: &World) -> f64 {
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
+/// The same, once the passes are over that find nothing to do, which what the kernel notifies of leads to.
+fn rested(world: &World) -> f64 {
+    world.rests("n1");
+    passes(world)
+}
+
 #[test]
 #[ignore = "a measurement: make bench-node"]
 fn a_thousand_endpoints_from_scratch_and_one_that_changes() {
@@ -67,12 +72,11 @@ fn a_thousand_endpoints_from_scratch_and_one_that_changes() {
         world.start("n1");
         serves(&world, 0);
         for (count, target) in [(1_000, 0.3), (10_000, 30.0)] {
-            let before = passes(&world);
+            let before = rested(&world);
             world.more(crowd("many", count));
             serves(&world, count);
-            // What the kernel notifies of leads to passes that find nothing to do.
             measured(&format!("{count} endpoints from scratch"), passes(&world) - before, target, "s");
-            let before = passes(&world);
+            let before = rested(&world);
             world.more(crowd("many", count - 1));
             serves(&world, count - 1);
             measured(&format!("one of {count} endpoints goes"), passes(&world) - before, target / 6.0, "s");
@@ -123,46 +127,6 @@ fn what_was_deleted_is_back_within_a_second() {
         let address = ["ip", "address", "del", "192.168.60.50/32", "dev", "eth1"];
         let show = ["ip", "address", "show", "dev", "eth1"];
         heals(&world, "an egress address, asked for on the wire first", &address, &show, "192.168.60.50/32");
-        Ok(())
-    });
-}
-
-#[test]
-#[ignore = "a measurement: make bench-node"]
-fn an_agent_at_rest_with_five_hundred_services() {
-    alone(test_name!(), &[], || {
-        let mut world = world();
-        let mut objects = Vec::new();
-        for i in 0..500_u16 {
-            let name = format!("s{i}");
-            let mut own = crowd(&name, 0);
-            let [high, low] = i.to_be_bytes();
-            own[0]["status"]["loadBalancer"]["ingress"][0]["ip"] = json!(format!("192.169.{high}.{low}"));
-            own[0]["spec"]["clusterIPs"] = json!([format!("10.96.{high}.{low}")]);
-            own[2]["endpoints"] = json!([{"addresses": [format!("10.244.{}.{low}", 100 + high)], "nodeName": "n1"}]);
-            objects.extend(own);
-        }
-        world.more(objects);
-        world.start("n1");
-        serves(&world, 500);
-        let id = world.agent("n1").id();
-        std::thread::sleep(Duration::from_secs(5));
-        let ticks = || {
-            let text = fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
-            let after = text.rsplit_once(')').unwrap().1.to_owned();
-            let fields: Vec<u64> =
-                after.split_whitespace().skip(11).take(2).map(|field| field.parse().unwrap()).collect();
-            fields[0] + fields[1]
-        };
-        let before = ticks();
-        std::thread::sleep(Duration::from_mins(1));
-        // A tick is a hundredth of a second.
-        let share = f64::from(u32::try_from(ticks() - before).unwrap()) / 60.0;
-        measured("CPU at rest with 500 services", share, 0.1, "%");
-        let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
-        let kilobytes: f64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
-        measured("memory at rest with 500 services", kilobytes / 1000.0, 20.0, "MB");
         Ok(())
     });
 }

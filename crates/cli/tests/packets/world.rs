@@ -243,11 +243,6 @@ impl World {
         assert!(rested, "{}", self.said(name));
     }
 
-    /// The agent of a node.
-    pub(crate) fn agent(&self, name: &str) -> &Process {
-        &self.agents[name]
-    }
-
     /// Waits until the agent's snapshot is as wanted, and shows what there is if it does not become so.
     pub(crate) fn shows(&self, name: &str, wanted: impl Fn(&Value) -> bool) {
         let shown = || self.snapshot(name).unwrap_or_default();

@@ -10,5 +10,6 @@ mod objects;
 mod ovn;
 mod ovnkube;
 mod partition;
+mod timing;
 mod traffic;
 mod whole;

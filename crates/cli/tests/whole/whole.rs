@@ -87,6 +87,11 @@ impl Whole {
         self.agents.insert(node, agent);
     }
 
+    /// The process of a node's agent.
+    pub(crate) fn agent_id(&self, node: &str) -> u32 {
+        self.agents[node].id()
+    }
+
     pub(crate) fn said(&self) -> String {
         let controllers = self.controllers.iter().map(Process::said);
         let agents = self.agents.iter().map(|(node, agent)| format!("agent of {node}:\n{}", agent.said()));

@@ -1,7 +1,8 @@
 //! Objects from files, for a node without an API server: a try, a test, an emergency.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use egret_agent::{Kind, Told};
@@ -12,12 +13,16 @@ use tokio::sync::mpsc;
 /// Files are looked at this often.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// The clock of a file system may be coarse.
+const FRESH: Duration = Duration::from_secs(2);
+
 /// Reads the files, tells what is in them, and tells it again whenever it is something else. What cannot be read is said
 /// and changes nothing.
 ///
 /// # Errors
 /// If they cannot be read at the beginning.
 pub(super) fn follow(paths: Vec<PathBuf>) -> anyhow::Result<mpsc::Receiver<Told>> {
+    let mut known = Stamps::of(&paths);
     let mut content = read(&paths)?;
     let mut objects = parse(&content)?;
     let (told, changes) = mpsc::channel(Kind::ALL.len());
@@ -31,6 +36,11 @@ pub(super) fn follow(paths: Vec<PathBuf>) -> anyhow::Result<mpsc::Receiver<Told>
             }
             objects = loop {
                 tokio::time::sleep(PAUSE).await;
+                let stamps = Stamps::of(&paths);
+                if stamps == known && !stamps.fresh() {
+                    continue;
+                }
+                known = stamps;
                 let Ok(now) = read(&paths) else { continue };
                 if now == content {
                     continue;
@@ -44,6 +54,29 @@ pub(super) fn follow(paths: Vec<PathBuf>) -> anyhow::Result<mpsc::Receiver<Told>
         }
     });
     Ok(changes)
+}
+
+/// By what it is seen that files are others than before, without reading them.
+#[derive(PartialEq, Eq)]
+struct Stamps(Option<Vec<(PathBuf, u64, u64, SystemTime)>>);
+
+impl Stamps {
+    fn of(paths: &[PathBuf]) -> Self {
+        let mut files = Vec::new();
+        let stamp = |path: PathBuf| {
+            let of = std::fs::metadata(&path)?;
+            Ok((path, of.ino(), of.len(), of.modified()?))
+        };
+        let found = paths.iter().try_for_each(|path| files_below(path, &mut files)).ok();
+        files.sort();
+        Self(found.and_then(|()| files.into_iter().map(stamp).collect::<std::io::Result<_>>().ok()))
+    }
+
+    /// So young that what is written next may have the same.
+    fn fresh(&self) -> bool {
+        let young = |at: &SystemTime| at.elapsed().map_or(true, |age| age < FRESH);
+        self.0.as_ref().is_none_or(|all| all.iter().any(|(.., at)| young(at)))
+    }
 }
 
 /// Whether an object is of a kind.
