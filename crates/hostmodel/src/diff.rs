@@ -1,16 +1,18 @@
 //! The steps from what is there to what should be.
 //!
-//! Each source whose way changes is held first: nothing that it sends leaves the cluster until its new way is whole, so
-//! that after every single step a packet goes the old way, the new way, or nowhere. The order:
+//! What a source meets changes in one transaction, which also holds it: nothing that it sends leaves the cluster until its
+//! new way is whole, so that after every single step a packet goes the old way, the new way, or nowhere. Routes and rules
+//! come before, for nobody asks them yet, and go after, when nobody asks them any more. The order:
 //!
 //! 1. kernel parameters are set;
-//! 2. changing sources are held, in one transaction;
-//! 3. egress addresses that are not ours any more go, so that the next owner finds the wire silent;
-//! 4. routes come, then egress addresses;
-//! 5. rules come: where to jump to first, then the end of each block, then the jump past it, then the lookups;
-//! 6. sets and maps become what they should be, but for the holds, in one transaction;
-//! 7. rules go, in the opposite order; the connections of the changed sources are forgotten; routes go;
-//! 8. the holds go, or the whole table; addresses are announced; kernel parameters that are not needed any more go back.
+//! 2. sources that ask rules already, and would ask the new ones, are held; routes come, then rules: where to jump to
+//!    first, then the end of each block, then the jump past it, then the lookups;
+//! 3. sets and maps become what they should be, and changing sources are held, in one transaction;
+//! 4. egress addresses that are not ours any more go, so that the next owner finds the wire silent; then new ones come;
+//! 5. rules go, in the opposite order; the connections of the changed sources are forgotten; routes go;
+//! 6. the holds go, or the whole table; addresses are announced; kernel parameters that are not needed any more go back.
+//!
+//! A table that is not as we made it, or with other marks, is replaced first by one that holds everybody.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -25,14 +27,20 @@ pub fn diff(found: &State, wanted: &State) -> Vec<Step> {
     let mut steps = Vec::new();
     let set = wanted.sysctls.iter().filter(|(path, value)| found.sysctls.get(*path) != Some(value));
     steps.extend(set.map(|(path, value)| Step::SetSysctl { path: path.clone(), value: value.clone() }));
-    let held = hold(found, wanted, &changed, &mut steps);
+    let mut table = relied_on(found, wanted, &changed, &mut steps);
+    if let Some(table) = &mut table {
+        let mut elements = table.elements.clone();
+        merge(&mut elements, &held(&asking(found, wanted)));
+        change(&table.elements, &elements, &mut steps);
+        table.elements = elements;
+    }
+    steps.extend(wanted.routes.difference(&found.routes).map(|route| Step::AddRoute { route: route.clone() }));
+    steps.extend(sorted(wanted.rules.difference(&found.rules)).map(|rule| Step::AddRule { rule: rule.clone() }));
+    let whole = switch(table, wanted, &changed, &mut steps);
     let gone = found.addresses.difference(&wanted.addresses);
     steps.extend(gone.map(|address| Step::DropAddress { address: address.clone() }));
-    steps.extend(wanted.routes.difference(&found.routes).map(|route| Step::AddRoute { route: route.clone() }));
     let new: Vec<_> = wanted.addresses.difference(&found.addresses).cloned().collect();
     steps.extend(new.iter().map(|address| Step::TakeAddress { address: address.clone() }));
-    steps.extend(sorted(wanted.rules.difference(&found.rules)).map(|rule| Step::AddRule { rule: rule.clone() }));
-    let whole = fill(held, wanted, &changed, &mut steps);
     steps.extend(
         sorted(found.rules.difference(&wanted.rules)).rev().map(|rule| Step::DeleteRule { rule: rule.clone() }),
     );
@@ -49,7 +57,10 @@ pub fn diff(found: &State, wanted: &State) -> Vec<Step> {
 fn changed_sources(found: &State, wanted: &State) -> BTreeSet<IpAddr> {
     let (before, after) = (treatments(found), treatments(wanted));
     let keys: BTreeSet<&IpAddr> = before.keys().chain(after.keys()).collect();
-    let changed = keys.into_iter().filter(|source| before.get(*source) != after.get(*source));
+    let settings = |state: &State| Some(state.table.as_ref()?.shape.as_ref()?.settings);
+    // Other marks are another way for everybody.
+    let all = found.table.is_some() && wanted.table.is_some() && settings(found) != settings(wanted);
+    let changed = keys.into_iter().filter(|source| all || before.get(*source) != after.get(*source));
     // What is still held from a pass that did not come to its end is released by one that does.
     changed.copied().chain(holds(found)).collect()
 }
@@ -102,48 +113,59 @@ fn source(key: &Key) -> Option<IpAddr> {
     }
 }
 
-/// Holds the changing sources; returns the table as it then is.
-fn hold(found: &State, wanted: &State, changed: &BTreeSet<IpAddr>, steps: &mut Vec<Step>) -> Option<Table> {
-    let holds = held(changed);
-    let found_shape = found.table.as_ref().and_then(|table| table.shape.as_ref());
-    let Some(shape) = wanted.table.as_ref().and_then(|table| table.shape.as_ref()) else {
-        // Everything goes. A table that is not as we made it holds nothing back, and is the first to go.
-        let table = found.table.clone()?;
-        if table.shape.is_none() {
+/// The table that is there, if what it says can be relied on. Else one in its place that holds everybody, so that nobody
+/// asks the rules that come next.
+fn relied_on(found: &State, wanted: &State, changed: &BTreeSet<IpAddr>, steps: &mut Vec<Step>) -> Option<Table> {
+    let present = found.table.as_ref()?;
+    let aim = wanted.table.as_ref().and_then(|table| Some((table.shape.as_ref()?, &table.elements)));
+    match (&present.shape, aim) {
+        (Some(shape), aim) if aim.is_none_or(|(aim, _)| aim.settings == shape.settings) => Some(present.clone()),
+        (_, None) => {
             steps.push(Step::DeleteTable);
-            return None;
+            None
         }
-        return Some(with(table, &holds, steps));
-    };
-    match (&found.table, found_shape) {
-        (Some(table), Some(present)) if present.settings == shape.settings => {
-            let missing = shape.paths.iter().any(|(number, name)| present.paths.get(number) != Some(name));
-            if !missing {
-                return Some(with(table.clone(), &holds, steps));
-            }
-            let mut paths = present.paths.clone();
-            paths.extend(shape.paths.clone());
-            let mut elements = table.elements.clone();
-            merge(&mut elements, &holds);
-            Some(replace(Shape { settings: shape.settings, paths }, elements, steps))
-        }
-        // Nothing that is there can be relied on: the wanted table, steering nobody yet but with everyone held who will be.
-        (table, _) => {
-            let mut elements = wanted.table.as_ref().map(|table| table.elements.clone()).unwrap_or_default();
-            if table.is_none() {
-                elements.retain(|set, _| !matches!(set.role, Role::ServiceSource | Role::AddressSource));
-            }
+        (_, Some((shape, elements))) => {
+            let mut elements = elements.clone();
+            elements.retain(|set, _| matches!(set.role, Role::Cluster | Role::Reply));
             // The rules of a reply's way come before it.
-            let known = |set, key: &Key| {
-                table.as_ref().is_some_and(|table| table.elements.get(set).is_some_and(|keys| keys.contains_key(key)))
-            };
+            let known = |set, key: &Key| present.elements.get(set).is_some_and(|keys| keys.contains_key(key));
             for (set, elements) in elements.iter_mut().filter(|(set, _)| set.role == Role::Reply) {
                 elements.retain(|key, _| known(set, key));
             }
-            merge(&mut elements, &holds);
+            merge(&mut elements, &held(changed));
             Some(replace(shape.clone(), elements, steps))
         }
     }
+}
+
+/// Makes sets and maps what they should be, and holds the changing sources.
+fn switch(table: Option<Table>, wanted: &State, changed: &BTreeSet<IpAddr>, steps: &mut Vec<Step>) -> Option<Table> {
+    let mut elements = wanted.table.as_ref().map(|table| table.elements.clone()).unwrap_or_default();
+    merge(&mut elements, &held(changed));
+    let shape = wanted.table.as_ref().and_then(|table| table.shape.as_ref());
+    let Some(table) = table else { return shape.map(|shape| replace(shape.clone(), elements, steps)) };
+    if wanted.table.is_none() {
+        // The holds are about what goes to the outside, and only these prefixes say what that is.
+        let prefixes = table.elements.iter().filter(|(set, _)| set.role == Role::Cluster);
+        elements.extend(prefixes.map(|(set, prefixes)| (*set, prefixes.clone())));
+    }
+    let mut present = table.shape.clone()?;
+    let paths = shape.map(|shape| shape.paths.clone()).unwrap_or_default();
+    if paths.iter().any(|(number, name)| present.paths.get(number) != Some(name)) {
+        present.paths.extend(paths);
+        return Some(replace(present, elements, steps));
+    }
+    change(&table.elements, &elements, steps);
+    Some(Table { elements, ..table })
+}
+
+/// Sources that ask rules already, and would ask the new ones, before the rest of their new way is there.
+fn asking(found: &State, wanted: &State) -> BTreeSet<IpAddr> {
+    let sets = |role| matches!(role, Role::ServiceSource | Role::AddressSource);
+    let steered: BTreeSet<IpAddr> =
+        elements(found).filter(|(role, ..)| sets(*role)).filter_map(|(_, key, _)| source(key)).collect();
+    let new = wanted.rules.difference(&found.rules).filter_map(|rule| Some(rule.from?.addr()));
+    new.filter(|source| steered.contains(source)).collect()
 }
 
 fn held(sources: &BTreeSet<IpAddr>) -> Elements {
@@ -163,15 +185,6 @@ fn merge(elements: &mut Elements, more: &Elements) {
 fn replace(shape: Shape, elements: Elements, steps: &mut Vec<Step>) -> Table {
     let table = Table { shape: Some(shape), elements };
     steps.push(Step::ReplaceTable { table: table.clone() });
-    table
-}
-
-/// Adds elements to what is there.
-fn with(mut table: Table, more: &Elements, steps: &mut Vec<Step>) -> Table {
-    let mut elements = table.elements.clone();
-    merge(&mut elements, more);
-    change(&table.elements, &elements, steps);
-    table.elements = elements;
     table
 }
 
@@ -199,21 +212,6 @@ fn without(these: &Elements, present: &Elements) -> Elements {
         }
     }
     left
-}
-
-/// Makes sets and maps what they should be, with the holds still in them.
-fn fill(table: Option<Table>, wanted: &State, changed: &BTreeSet<IpAddr>, steps: &mut Vec<Step>) -> Option<Table> {
-    let mut table = table?;
-    let mut elements = wanted.table.as_ref().map(|table| table.elements.clone()).unwrap_or_default();
-    if wanted.table.is_none() {
-        // The holds are about what goes to the outside, and only these prefixes say what that is.
-        elements
-            .extend(table.elements.iter().filter(|(set, _)| set.role == Role::Cluster).map(|(a, b)| (*a, b.clone())));
-    }
-    merge(&mut elements, &held(changed));
-    change(&table.elements, &elements, steps);
-    table.elements = elements;
-    Some(table)
 }
 
 /// Lets the held sources out.

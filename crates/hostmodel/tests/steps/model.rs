@@ -99,6 +99,12 @@ impl Kernel {
         }
     }
 
+    /// The marks that the table puts on.
+    fn settings(&self) -> Settings {
+        let shape = self.state.table.as_ref().and_then(|table| table.shape.as_ref());
+        shape.map_or(self.settings, |shape| shape.settings)
+    }
+
     fn elements(&self, role: Role, ip: IpAddr) -> Option<&BTreeMap<Key, Element>> {
         self.state.table.as_ref()?.elements.get(&role.of(ip))
     }
@@ -164,10 +170,10 @@ impl Kernel {
         let mark = match () {
             () if inside => 0,
             () if self.has(Role::AddressSource, source, &key) => {
-                self.settings.mark(egret_hostmodel::Business::Address).put_on(0)
+                self.settings().mark(egret_hostmodel::Business::Address).put_on(0)
             }
             () if self.has(Role::ServiceSource, source, &key) => {
-                self.settings.mark(egret_hostmodel::Business::Service).put_on(0)
+                self.settings().mark(egret_hostmodel::Business::Service).put_on(0)
             }
             () => 0,
         };
@@ -227,7 +233,7 @@ impl Kernel {
             Some(Value::Way(Way::Lost)) => Some(egret_hostmodel::Business::Lost),
             _ => None,
         };
-        let mark = business.map_or(0, |business| self.settings.mark(business).put_on(0));
+        let mark = business.map_or(0, |business| self.settings().mark(business).put_on(0));
         self.route(source, to, Some(source_port), mark)
     }
 }

@@ -65,6 +65,10 @@ pub(crate) fn node() -> Surroundings {
     }
 }
 
+fn other_marks() -> Settings {
+    Settings { mark_flag: 0x2000, ..Settings::default() }
+}
+
 /// A policy with nothing in it.
 pub(crate) fn nothing(datapath: Datapath) -> Policy {
     let nets = |nets: &[&str]| nets.iter().map(|net| net.parse().unwrap()).collect::<BTreeSet<_>>();
@@ -147,9 +151,12 @@ fn any_address() -> impl Strategy<Value = AddressExit> {
 pub(crate) fn any_policy(datapath: Datapath) -> impl Strategy<Value = Policy> {
     let some = |name| proptest::option::weighted(0.8, any_service(name));
     let addresses = proptest::collection::vec(any_address(), 0..2);
-    (some("a"), some("b"), addresses).prop_map(move |(a, b, addresses)| Policy {
+    // Now and then by other marks.
+    let settings = prop_oneof![9 => Just(Settings::default()), 1 => Just(other_marks())];
+    (some("a"), some("b"), addresses, settings).prop_map(move |(a, b, addresses, settings)| Policy {
         services: a.into_iter().chain(b).collect(),
         addresses,
+        settings,
         ..nothing(datapath)
     })
 }
