@@ -65,7 +65,9 @@ impl Worker {
             }
             Step::ReplaceTable { table } => Ok(nft::replace(self.nft.as_mut(), &self.memory, table)?),
             Step::DeleteTable => Ok(nft::remove(self.nft.as_mut(), &self.memory)?),
-            Step::ChangeElements { remove, add } => Ok(nft::change(self.nft.as_mut(), remove, add)?),
+            Step::ChangeElements { remove, add } => {
+                Ok(nft::change(self.nft.as_mut(), &mut self.netfilter, &mut self.listed, (remove, add))?)
+            }
             Step::AddRule { rule } => self.add_rule(rule, view),
             Step::DeleteRule { rule } => self.delete_rule(rule, view),
             Step::AddRoute { route } => self.add_route(route, view),

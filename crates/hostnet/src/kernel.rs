@@ -92,6 +92,7 @@ impl Kernel {
             netfilter: Socket::open(SockProtocol::NetlinkNetFilter).map_err(OpenError::Socket)?,
             nft: Box::new(Program),
             memory: Memory::new(&files.state),
+            listed: None,
             sysctls: Sysctls::new(&files.proc_sys, &files.state),
             table_names: files.table_names.clone(),
             announcements: Announcements::default(),

@@ -124,7 +124,7 @@ impl Worker {
         if !nft::has_table(&mut self.netfilter).map_err(ObserveError::Tables)? {
             return Ok(None);
         }
-        match nft::observe(self.nft.as_mut(), &mut self.netfilter, &self.memory) {
+        match nft::observe(self.nft.as_mut(), &mut self.netfilter, &mut self.listed, &self.memory) {
             Ok(table) => Ok(Some(table)),
             // It may have gone in between.
             Err(_) if matches!(nft::has_table(&mut self.netfilter), Ok(false)) => Ok(None),

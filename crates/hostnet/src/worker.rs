@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use crate::announcements::Announcements;
 use crate::link::links;
 use crate::netlink::Socket;
-use crate::nft::{Memory, Nftables};
+use crate::nft::{Listed, Memory, Nftables};
 use crate::sysctl::Sysctls;
 use crate::wire::claims::{self, Listens};
 use crate::wire::{self, Port};
@@ -33,6 +33,7 @@ pub(crate) struct Worker {
     pub(crate) netfilter: Socket,
     pub(crate) nft: Box<dyn Nftables + Send>,
     pub(crate) memory: Memory,
+    pub(crate) listed: Option<Listed>,
     pub(crate) sysctls: Sysctls,
     pub(crate) table_names: Vec<PathBuf>,
     pub(crate) announcements: Announcements,

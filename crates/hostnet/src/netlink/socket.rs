@@ -91,11 +91,22 @@ impl Socket {
         Err(Fault::Unsteady)
     }
 
+    /// Does what all the messages say, or nothing. One of them asks for an answer.
+    pub(crate) fn batch(&mut self, messages: Vec<Message>) -> Result<(), Fault> {
+        let sequence = self.sequence.wrapping_add(1);
+        let bytes = messages.into_iter().flat_map(|message| message.finish(sequence)).collect::<Vec<_>>();
+        self.answered(&bytes, &mut |_, _| {}).map(drop)
+    }
+
     /// Hands over what the request is answered with; whether nothing changed meanwhile.
     fn exchange(&mut self, request: Message, take: &mut dyn FnMut(u16, &[u8])) -> Result<bool, Fault> {
+        let bytes = request.finish(self.sequence.wrapping_add(1));
+        self.answered(&bytes, take)
+    }
+
+    fn answered(&mut self, bytes: &[u8], take: &mut dyn FnMut(u16, &[u8])) -> Result<bool, Fault> {
         self.sequence = self.sequence.wrapping_add(1);
-        let bytes = request.finish(self.sequence);
-        send(self.fd.as_raw_fd(), &bytes, MsgFlags::empty()).map_err(Fault::Unanswered)?;
+        send(self.fd.as_raw_fd(), bytes, MsgFlags::empty()).map_err(Fault::Unanswered)?;
         let mut steady = true;
         loop {
             let length = self.receive()?;

@@ -11,31 +11,29 @@ use ipnet::IpNet;
 use nix::errno::Errno;
 use nix::libc;
 
-use super::{NFNL_SUBSYS_NFTABLES, NFPROTO_INET};
+use super::{FIXED, NFNL_SUBSYS_NFTABLES, NFPROTO_INET};
 use crate::netlink::{Attributes, Fault, Message, Socket, Truncated, address, text};
 
 // linux/netfilter/nf_tables.h
-const NFT_MSG_NEWSETELEM: u16 = 12;
+pub(super) const NFT_MSG_NEWSETELEM: u16 = 12;
 const NFT_MSG_GETSETELEM: u16 = 13;
-const NFTA_LIST_TABLE: u16 = 1;
-const NFTA_LIST_SET: u16 = 2;
-const NFTA_LIST_ELEMENTS: u16 = 3;
-const NFTA_LIST_ELEM: u16 = 1;
-const NFTA_KEY: u16 = 1;
-const NFTA_DATA: u16 = 2;
+pub(super) const NFTA_LIST_TABLE: u16 = 1;
+pub(super) const NFTA_LIST_SET: u16 = 2;
+pub(super) const NFTA_LIST_ELEMENTS: u16 = 3;
+pub(super) const NFTA_LIST_ELEM: u16 = 1;
+pub(super) const NFTA_KEY: u16 = 1;
+pub(super) const NFTA_DATA: u16 = 2;
 const NFTA_FLAGS: u16 = 3;
-const NFTA_USERDATA: u16 = 6;
+pub(super) const NFTA_USERDATA: u16 = 6;
 const NFTA_PAD: u16 = 8;
-const NFTA_VALUE: u16 = 1;
-const NFTA_VERDICT: u16 = 2;
-const NFTA_VERDICT_CODE: u16 = 1;
-const NFTA_VERDICT_CHAIN: u16 = 2;
-const NFT_GOTO: i32 = -4;
+pub(super) const NFTA_VALUE: u16 = 1;
+pub(super) const NFTA_VERDICT: u16 = 2;
+pub(super) const NFTA_VERDICT_CODE: u16 = 1;
+pub(super) const NFTA_VERDICT_CHAIN: u16 = 2;
+pub(super) const NFT_GOTO: i32 = -4;
 const INTERVAL_END: u32 = 1;
 /// `libnftnl/udata.h`: what nft keeps in an element for itself.
-const UDATA_COMMENT: u8 = 0;
-/// `struct nfgenmsg`.
-const FIXED: usize = 4;
+pub(super) const UDATA_COMMENT: u8 = 0;
 
 /// The elements of our sets, and whether something is in them that we put into none.
 #[derive(Debug)]
@@ -160,12 +158,16 @@ fn key(set: Set, bytes: &[u8]) -> Option<Key> {
 }
 
 /// The transport protocol of that number.
-fn transport(number: u8) -> Option<Transport> {
-    match number {
-        6 => Some(Transport::Tcp),
-        17 => Some(Transport::Udp),
-        132 => Some(Transport::Sctp),
-        _ => None,
+fn transport(of: u8) -> Option<Transport> {
+    [Transport::Tcp, Transport::Udp, Transport::Sctp].into_iter().find(|transport| number(*transport) == of)
+}
+
+/// The number of a transport protocol.
+pub(super) fn number(transport: Transport) -> u8 {
+    match transport {
+        Transport::Tcp => 6,
+        Transport::Udp => 17,
+        Transport::Sctp => 132,
     }
 }
 

@@ -1,5 +1,6 @@
 //! The nftables table of ours.
 
+mod batch;
 mod elements;
 mod listing;
 mod memory;
@@ -14,7 +15,7 @@ pub(crate) use memory::Memory;
 pub use program::NftError;
 pub(crate) use program::Program;
 
-use crate::netlink::{Fault, Message, Socket};
+use crate::netlink::{Attributes, Fault, Message, Socket, Truncated};
 
 /// Who speaks to nftables. It is the program `nft`; batches of netlink messages can come in its place.
 pub(crate) trait Nftables {
@@ -26,12 +27,34 @@ pub(crate) trait Nftables {
 
 // linux/netfilter/nf_tables.h, nfnetlink.h
 const NFNL_SUBSYS_NFTABLES: u16 = 10;
+const NFT_MSG_NEWGEN: u16 = 15;
+const NFT_MSG_GETGEN: u16 = 16;
+const NFTA_GEN_ID: u16 = 1;
+/// `struct nfgenmsg`.
+const FIXED: usize = 4;
 const NFT_MSG_GETTABLE: u16 = 1;
 const NFT_MSG_GETCHAIN: u16 = 4;
 const NFPROTO_INET: u8 = 1;
 const NFTA_TABLE_NAME: u16 = 1;
 const NFTA_CHAIN_TABLE: u16 = 1;
 const NFTA_CHAIN_NAME: u16 = 3;
+
+/// The table as nft listed it, elements left out, and the generation of the whole ruleset in which it did: every
+/// transaction of anybody makes a new one.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    generation: u32,
+    text: String,
+}
+
+fn generation(socket: &mut Socket) -> Result<u32, Fault> {
+    let kind = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWGEN;
+    let told = socket.dump(&message(NFT_MSG_GETGEN), kind, |payload| {
+        let id = Attributes::after(payload, FIXED)?.get(NFTA_GEN_ID).and_then(|id| id.try_into().ok());
+        Ok::<_, Truncated>(id.map(u32::from_be_bytes))
+    })?;
+    told.first().copied().ok_or(Fault::Refused(Errno::ENOMSG))
+}
 
 /// A message for nftables' `inet` family.
 fn message(kind: u16) -> Message {
@@ -77,14 +100,43 @@ pub(crate) fn remove(nft: &mut dyn Nftables, memory: &Memory) -> Result<(), NftE
     nft.run(&format!("add table inet {TABLE}\ndelete table inet {TABLE}\n"))
 }
 
-/// Takes elements out and puts others in.
-pub(crate) fn change(nft: &mut dyn Nftables, out: &Elements, into: &Elements) -> Result<(), NftError> {
-    nft.run(&(delete(out) + &add(into)))
+/// Takes elements out and puts others in. If nobody else has done anything meanwhile, the table is listed as before.
+pub(crate) fn change(
+    nft: &mut dyn Nftables,
+    socket: &mut Socket,
+    listed: &mut Option<Listed>,
+    (out, into): (&Elements, &Elements),
+) -> Result<(), NftError> {
+    let before = generation(socket).map_err(NftError::Elements)?;
+    match batch::messages(out, into).map(|batch| socket.batch(batch)) {
+        Some(Ok(())) => {}
+        Some(Err(fault)) if fault.errno().is_none() => return Err(NftError::Elements(fault)),
+        // Too much, or not as it was found; nft copes with both, and tells what it does not cope with.
+        None | Some(Err(_)) => nft.run(&(delete(out) + &add(into)))?,
+    }
+    let after = generation(socket).map_err(NftError::Elements)?;
+    if let Some(listed) = listed.as_mut().filter(|listed| listed.generation == before) {
+        listed.generation = before.wrapping_add(1);
+    }
+    listed.take_if(|listed| listed.generation != after);
+    Ok(())
 }
 
-/// The table as it is there.
-pub(crate) fn observe(nft: &mut dyn Nftables, socket: &mut Socket, memory: &Memory) -> Result<Table, NftError> {
-    let shape = memory.shape_of(&listing::text(&nft.list()?));
+/// The table as it is there. It is listed anew only if anybody has changed anything.
+pub(crate) fn observe(
+    nft: &mut dyn Nftables,
+    socket: &mut Socket,
+    listed: &mut Option<Listed>,
+    memory: &Memory,
+) -> Result<Table, NftError> {
+    // Before it is listed: what changes meanwhile is of another generation.
+    let generation = generation(socket).map_err(NftError::Elements)?;
+    listed.take_if(|listed| listed.generation != generation);
+    let text = match listed {
+        Some(listed) => &listed.text,
+        none => &none.insert(Listed { generation, text: listing::text(&nft.list()?) }).text,
+    };
+    let shape = memory.shape_of(text);
     let Contents { elements, strange } = elements::read(socket).map_err(NftError::Elements)?;
     // What cannot be said cannot be taken out either: the table is to be made anew.
     Ok(Table { shape: shape.filter(|_| !strange), elements })
