@@ -25,11 +25,9 @@ demo: toolchain ## show what Egret does, on an example cluster
 test: unit ## run every test, then the scenarios
 	@"$(BIN)/scenarios"
 
-# The requirements, and what needs a VRF; emulation is slow. All of them: make test-vm VM_TESTS=
-VM_TESTS = functional:: vrf --skip nonfunctional
 test-vm: toolchain ## run the packet tests on Debian's stock kernel, in an emulated machine [VM_TESTS=names]
 	@vm/run "$$($(CARGO_TEST) --no-run --test packets 2>&1 | sed -n 's/.*Executable .*(\(.*\))$$/\1/p')" \
-		--test-threads=1 --skip churn --skip timing $(VM_TESTS)
+		--test-threads=2 --skip churn --skip timing $(VM_TESTS)
 
 unit: toolchain controlplane ## run every test that cargo knows
 	@$(CARGO_TEST) --no-fail-fast -- --quiet
