@@ -86,7 +86,7 @@ pub struct Objects {
 }
 
 /// A node, with all addresses that it has.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NodeFacts {
     pub(crate) node: Node,
     pub(crate) addresses: Vec<egret_core::Address>,
@@ -95,29 +95,30 @@ pub(crate) struct NodeFacts {
 }
 
 /// An EgressIP, with the pods that it is about.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct EgressIpFacts {
     pub(crate) object: EgressIp,
     pub(crate) pods: Option<egress_ip::Pods>,
 }
 
 impl Objects {
-    /// Everything there is of a kind.
-    pub fn listed(&mut self, kind: Kind, objects: &[Value]) {
-        match kind {
-            Kind::Node => self.nodes.clear(),
-            Kind::EgressIp => self.egress_ips.clear(),
-            Kind::EgressService => self.egress_services.clear(),
-            Kind::Service => self.services.clear(),
-            Kind::EndpointSlice => self.slices.clear(),
-            Kind::ServiceCidr => self.service_networks.clear(),
-            Kind::Namespace => self.namespaces.clear(),
-            Kind::Pod => self.pods.clear(),
-        }
+    /// Everything there is of a kind. Whether that is anything new to a node.
+    pub fn listed(&mut self, kind: Kind, objects: &[Value]) -> bool {
+        let mut all = Self::default();
         for object in objects {
-            self.seen(kind, object);
+            all.seen(kind, object);
         }
-        self.listed.insert(kind);
+        let news = match kind {
+            Kind::Node => replace(&mut self.nodes, all.nodes),
+            Kind::EgressIp => replace(&mut self.egress_ips, all.egress_ips),
+            Kind::EgressService => replace(&mut self.egress_services, all.egress_services),
+            Kind::Service => replace(&mut self.services, all.services),
+            Kind::EndpointSlice => replace(&mut self.slices, all.slices),
+            Kind::ServiceCidr => replace(&mut self.service_networks, all.service_networks),
+            Kind::Namespace => replace(&mut self.namespaces, all.namespaces),
+            Kind::Pod => replace(&mut self.pods, all.pods),
+        };
+        self.listed.insert(kind) || news
     }
 
     /// A kind is not watched any more.
@@ -133,8 +134,8 @@ impl Objects {
     }
 
     /// An object is new or has changed. What cannot be read counts as not there: it is the controller that says what is
-    /// wrong with it.
-    pub fn seen(&mut self, kind: Kind, value: &Value) {
+    /// wrong with it. Whether that is anything new to a node: most of what changes in an object is not.
+    pub fn seen(&mut self, kind: Kind, value: &Value) -> bool {
         let (namespace, name) = name_of(value);
         let id = (namespace.clone(), name.clone());
         match kind {
@@ -145,45 +146,39 @@ impl Objects {
                     &mut self.egress_ips,
                     name,
                     object.map(|object| EgressIpFacts { object, pods: egress_ip::pods(value) }),
-                );
+                )
             }
-            Kind::EgressService => {
-                put(
-                    &mut self.egress_services,
-                    ServiceKey::new(&namespace, &name),
-                    egress_service::from_value(value).object,
-                );
-            }
+            Kind::EgressService => put(
+                &mut self.egress_services,
+                ServiceKey::new(&namespace, &name),
+                egress_service::from_value(value).object,
+            ),
             Kind::Service => {
-                self.services.insert(ServiceKey::new(&namespace, &name), service::frontend(value));
+                put(&mut self.services, ServiceKey::new(&namespace, &name), Some(service::frontend(value)))
             }
             Kind::EndpointSlice => {
                 let slice = endpoint_slice::from_value(value).object;
-                put(&mut self.slices, id, slice.map(|slice| (slice.service, slice.endpoints)));
+                put(&mut self.slices, id, slice.map(|slice| (slice.service, slice.endpoints)))
             }
-            Kind::ServiceCidr => {
-                self.service_networks.insert(name, service::networks(value));
-            }
-            Kind::Namespace => {
-                self.namespaces.insert(name, pod::labels(value));
-            }
+            Kind::ServiceCidr => put(&mut self.service_networks, name, Some(service::networks(value))),
+            Kind::Namespace => put(&mut self.namespaces, name, Some(pod::labels(value))),
             Kind::Pod => put(&mut self.pods, id, pod::from_value(value)),
         }
     }
 
-    /// An object is gone.
-    pub fn gone(&mut self, kind: Kind, value: &Value) {
+    /// An object is gone. Whether a node knew it.
+    pub fn gone(&mut self, kind: Kind, value: &Value) -> bool {
         let (namespace, name) = name_of(value);
         let id = (namespace.clone(), name.clone());
         match kind {
-            Kind::Node => drop(self.nodes.remove(&name)),
-            Kind::EgressIp => drop(self.egress_ips.remove(&name)),
-            Kind::EgressService => drop(self.egress_services.remove(&ServiceKey::new(&namespace, &name))),
-            Kind::Service => drop(self.services.remove(&ServiceKey::new(&namespace, &name))),
-            Kind::EndpointSlice => drop(self.slices.remove(&id)),
-            Kind::ServiceCidr => drop(self.service_networks.remove(&name)),
-            Kind::Namespace => drop(self.namespaces.remove(&name)),
-            Kind::Pod => drop(self.pods.remove(&id)),
+            Kind::Node => self.nodes.remove(&name).is_some(),
+            Kind::EgressIp => self.egress_ips.remove(&name).is_some(),
+            Kind::EgressService => self.egress_services.remove(&ServiceKey::new(&namespace, &name)).is_some(),
+            Kind::Service => self.services.remove(&ServiceKey::new(&namespace, &name)).is_some(),
+            Kind::EndpointSlice => self.slices.remove(&id).is_some(),
+            Kind::ServiceCidr => self.service_networks.remove(&name).is_some(),
+            Kind::Namespace => self.namespaces.remove(&name).is_some(),
+            Kind::Pod => self.pods.remove(&id).is_some(),
         }
     }
 
@@ -204,11 +199,19 @@ impl Objects {
     }
 }
 
-fn put<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) {
+fn put<K: Ord, V: PartialEq>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) -> bool {
+    let news = map.get(&key) != value.as_ref();
     match value {
         Some(value) => drop(map.insert(key, value)),
         None => drop(map.remove(&key)),
     }
+    news
+}
+
+fn replace<T: PartialEq>(known: &mut T, now: T) -> bool {
+    let news = *known != now;
+    *known = now;
+    news
 }
 
 fn name_of(value: &Value) -> (String, String) {

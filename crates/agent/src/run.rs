@@ -71,8 +71,9 @@ pub async fn run(
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
             change = changes.recv() => {
-                agent.take(change.ok_or(RunError::Watches)?);
-                agent.is_due(config.coalesce);
+                if agent.take(change.ok_or(RunError::Watches)?) {
+                    agent.is_due(config.coalesce);
+                }
             }
             notified = notifications.next() => {
                 notified.ok_or(RunError::Notifications)?;
@@ -86,8 +87,9 @@ pub async fn run(
             () = tokio::time::sleep_until(wake) => {}
         }
         while let Ok(change) = changes.try_recv() {
-            agent.take(change);
-            agent.is_due(config.coalesce);
+            if agent.take(change) {
+                agent.is_due(config.coalesce);
+            }
         }
         if agent.due.is_some_and(|due| due <= Instant::now()) {
             agent.pass().await;
@@ -110,12 +112,13 @@ struct Agent<'a> {
 }
 
 impl Agent<'_> {
-    fn take(&mut self, (kind, change): Told) {
-        match change {
+    /// Whether it is anything new to this node.
+    fn take(&mut self, (kind, change): Told) -> bool {
+        let news = match change {
             Change::Listed(objects) => self.objects.listed(kind, &objects),
             Change::Seen(object) => self.objects.seen(kind, &object),
             Change::Gone(object) => self.objects.gone(kind, &object),
-        }
+        };
         // What else is watched depends on these three only.
         if !self.ready || matches!(kind, Kind::EgressIp | Kind::EgressService | Kind::Node) {
             let listed = self.follow();
@@ -124,6 +127,7 @@ impl Agent<'_> {
         if kind == Kind::Node {
             self.shared.is_probed_at(self.objects.management_addresses(&self.config.options.node));
         }
+        news
     }
 
     fn follow(&mut self) -> bool {

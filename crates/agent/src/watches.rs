@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use egret_core::NodeName;
 use egret_daemon::watch::{Change, Target, WAITING, Watch};
@@ -12,6 +13,8 @@ use tokio::task::JoinSet;
 
 use crate::{Kind, Metrics, Objects, told};
 
+/// What an agent reads of the kinds that a definition defines every definition of theirs knows, and there are many agents.
+const RELIST: Duration = Duration::from_mins(10);
 /// Above so many Services a selector of their EndpointSlices would make too long a request; then all are watched.
 const NAMED_SERVICES: usize = 100;
 
@@ -90,7 +93,8 @@ impl Watches {
 /// What is watched of a kind now.
 fn target(kind: Kind, objects: &Objects, node: &NodeName, datapath: Option<Datapath>) -> Option<Target> {
     let defined = matches!(kind, Kind::EgressIp | Kind::EgressService | Kind::ServiceCidr);
-    let mut target = Target { resource: kind.resource(), defined, labels: None, fields: None };
+    let mut target =
+        Target { resource: kind.resource(), defined: defined.then_some(RELIST), labels: None, fields: None };
     match kind {
         Kind::Node | Kind::EgressIp | Kind::EgressService | Kind::ServiceCidr => {}
         Kind::Service => {

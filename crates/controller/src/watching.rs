@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use egret_api::Kind;
 use egret_brain::Input;
-use egret_daemon::watch::{Change, Target, Watch};
+use egret_daemon::watch::{Change, RELIST, Target, Watch};
 use kube::Client;
 use tokio::sync::mpsc;
 
@@ -14,7 +14,7 @@ use crate::metrics::Metrics;
 #[must_use]
 pub fn watch(client: Client, kind: Kind, changes: mpsc::Sender<Input>, metrics: Arc<Metrics>) -> Watch<Kind, Input> {
     let defined = matches!(kind, Kind::EgressIp | Kind::EgressService | Kind::CloudPrivateIpConfig);
-    let target = Target { resource: kind.into(), defined, labels: None, fields: None };
+    let target = Target { resource: kind.into(), defined: defined.then_some(RELIST), labels: None, fields: None };
     Watch::new(client, (kind, target), (changes, input), Arc::new(move |kind| metrics.watch_failed(kind)))
 }
 

@@ -36,7 +36,7 @@ pub const ABSENT_AGAIN: Duration = Duration::from_millis(500);
 /// on for a while (a second and more; 1.36, seen) without what the old one did not know, and nobody tells later what it
 /// has left out: an `egressNodeSelector` would never be followed. Counted from the end of a list, so that a slow one is
 /// not cut short.
-const RELIST: Duration = Duration::from_mins(1);
+pub const RELIST: Duration = Duration::from_mins(1);
 
 /// After so many failures in a row that the API server itself gave, it gets a plain list instead of a streaming one.
 const STREAMING_FAILURES: u32 = 2;
@@ -46,9 +46,9 @@ const STREAMING_FAILURES: u32 = 2;
 pub struct Target {
     /// The kind.
     pub resource: Resource,
-    /// Whether a definition defines it: it may be not installed, which counts as an empty list, and it is listed anew from
-    /// time to time. Kubernetes' own kinds are always there, whatever an API server says.
-    pub defined: bool,
+    /// A definition defines it: it may be not installed, which counts as an empty list, and it is listed anew this often.
+    /// Kubernetes' own kinds are always there, whatever an API server says.
+    pub defined: Option<Duration>,
     /// Only objects with such labels.
     pub labels: Option<String>,
     /// Only objects with such fields.
@@ -179,7 +179,8 @@ impl<K: Copy + Display + Send + Sync, T: Send> Watch<K, T> {
                 let objects = std::mem::take(&mut self.listing);
                 tracing::debug!(%kind, objects = objects.len(), "listed");
                 self.send(Change::Listed(objects)).await?;
-                self.relist = self.target.defined.then(|| Instant::now() + self.pauses.jitter.stretch(RELIST, 0.2));
+                let again = |gap| Instant::now() + self.pauses.jitter.stretch(gap, 0.2);
+                self.relist = self.target.defined.map(again);
             }
             Event::Apply(object) => self.send(Change::Seen(object.into_value(resource))).await?,
             Event::Delete(object) => self.send(Change::Gone(object.into_value(resource))).await?,
@@ -304,7 +305,7 @@ fn status(error: &watcher::Error) -> Option<&kube::core::Status> {
 
 /// Kubernetes' own kinds are always there, whatever an API server says.
 fn is_absent(target: &Target, error: &watcher::Error) -> bool {
-    target.defined && status(error).is_some_and(|status| status.code == 404)
+    target.defined.is_some() && status(error).is_some_and(|status| status.code == 404)
 }
 
 fn is_remarkable(error: &watcher::Error) -> bool {
@@ -351,9 +352,9 @@ mod tests {
     fn nodes_are_never_believed_to_be_not_installed() {
         let target =
             |kind: egret_api::Kind, defined| Target { resource: kind.into(), defined, labels: None, fields: None };
-        let defined = target(egret_api::Kind::EgressIp, true);
+        let defined = target(egret_api::Kind::EgressIp, Some(RELIST));
         assert!(is_absent(&defined, &api_error(404)));
         assert!(!is_absent(&defined, &api_error(403)));
-        assert!(!is_absent(&target(egret_api::Kind::Node, false), &api_error(404)));
+        assert!(!is_absent(&target(egret_api::Kind::Node, None), &api_error(404)));
     }
 }
