@@ -103,7 +103,7 @@ impl Flow {
     pub fn stop(mut self) -> Report {
         self.progress.state().stopping = true;
         let state = self.progress.state();
-        let _ = self.progress.wait(state, patient(LAST), |state| state.report.answered >= state.report.asked);
+        let _ = self.progress.wait(state, patient(LAST_ANSWERS), |state| state.report.answered >= state.report.asked);
         self.end();
         let mut state = self.progress.state();
         let gap = state.last.elapsed();
@@ -128,6 +128,9 @@ impl Drop for Flow {
 }
 
 /// How long the last answers of a flow are waited for.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
+
+/// A gap at the end that is no longer is none.
 const LAST: Duration = Duration::from_millis(200);
 
 /// What the pacer writes and the flow reads.
