@@ -207,6 +207,8 @@ fn a_link_that_fails_keeps_its_pods_in() {
             crate::nonfunctional::up_again(&node);
             router(&node, "eth1", 200);
             world.shows("n1", |view| finds(view, "EgressIP exit", &["active"]));
+            // It was so before the router was there, too.
+            world.leaves_as("a", &way.ips);
             goes(&world, "a", "blue", &way.ips);
             world.clean_up("n1");
         })
@@ -337,6 +339,7 @@ fn a_link_that_appears_later_is_used() {
             address(&node, "eth9");
             router(&node, "eth9", 200);
             world.shows("n1", |view| finds(view, "EgressIP exit", &["active"]));
+            world.leaves_as("a", &way.ips);
             assert!(on(&node, "eth9", &way.ips));
             goes(&world, "a", "blue", &way.ips);
             // It goes again, with everything on it.
@@ -377,6 +380,7 @@ fn a_subnet_that_moves_to_another_link_takes_the_address_along() {
             assert!(until(PATIENCE, || routes(&node, &old, "eth1").is_empty()), "{:?}", routes(&node, &old, "eth1"));
             assert!(rules(&world, "n1").iter().all(|rule| !rule.contains(&format!("lookup {old} "))));
             assert!(rules(&world, "n1").iter().any(|rule| rule.contains(&format!("lookup {new} "))));
+            world.leaves_as("a", &way.ips);
             goes(&world, "a", "blue", &way.ips);
             // Back, so that the node is what it was.
             address(&node, "eth1");
