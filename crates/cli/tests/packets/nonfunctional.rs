@@ -220,9 +220,12 @@ fn who_did_not_opt_in_is_untouched() {
                 assert!(flow.answers(2, PATIENCE), "{what}: {:?}", flow.report());
                 let report = flow.stop();
                 assert_eq!(report.sources().len(), 1, "{what}: {report:?}\n{}", world.said("n1"));
-                // A busy machine loses a datagram now and then, with and without Egret; a connection loses nothing.
-                let lost = if matches!(kind, FlowKind::Tcp | FlowKind::TcpEach) { 0 } else { 2 };
+                // When the table is replaced, the first packet of a connection may be lost; one that is there loses nothing.
+                let lost = if kind == FlowKind::UdpEach { 2 } else { 0 };
                 let fine = report.unanswered() <= lost && report.errors == 0;
+                if report.unanswered() > 0 {
+                    println!("{what}: {} of {} lost", report.unanswered(), report.asked);
+                }
                 assert!(fine, "{what}: {report:?}\n{}", world.said("n1"));
             }
             never_wrong(&world, &exit, &younger, [&wires[0], &wires[1]], served);
