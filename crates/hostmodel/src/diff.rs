@@ -116,8 +116,13 @@ fn source(key: &Key) -> Option<IpAddr> {
 /// The table that is there, if what it says can be relied on. Else one in its place that holds everybody, so that nobody
 /// asks the rules that come next.
 fn relied_on(found: &State, wanted: &State, changed: &BTreeSet<IpAddr>, steps: &mut Vec<Step>) -> Option<Table> {
-    let present = found.table.as_ref()?;
     let aim = wanted.table.as_ref().and_then(|table| Some((table.shape.as_ref()?, &table.elements)));
+    let Some(present) = found.table.as_ref() else {
+        // First what is inside the cluster, and nobody's business: in the moment in which a table comes it is not known yet.
+        let (shape, mut elements) = aim.map(|(shape, elements)| (shape.clone(), elements.clone()))?;
+        elements.retain(|set, _| set.role == Role::Cluster);
+        return Some(replace(shape, elements, steps));
+    };
     match (&present.shape, aim) {
         (Some(shape), aim) if aim.is_none_or(|(aim, _)| aim.settings == shape.settings) => Some(present.clone()),
         (_, None) => {
@@ -143,7 +148,7 @@ fn switch(table: Option<Table>, wanted: &State, changed: &BTreeSet<IpAddr>, step
     let mut elements = wanted.table.as_ref().map(|table| table.elements.clone()).unwrap_or_default();
     merge(&mut elements, &held(changed));
     let shape = wanted.table.as_ref().and_then(|table| table.shape.as_ref());
-    let Some(table) = table else { return shape.map(|shape| replace(shape.clone(), elements, steps)) };
+    let table = table?;
     if wanted.table.is_none() {
         // The holds are about what goes to the outside, and only these prefixes say what that is.
         let prefixes = table.elements.iter().filter(|(set, _)| set.role == Role::Cluster);

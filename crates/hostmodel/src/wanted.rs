@@ -59,6 +59,8 @@ struct Work<'a> {
     paths: BTreeMap<u32, u8>,
     claims: Claims,
     shape: Shape,
+    /// The chains of networks that are there, if they put on the marks of now.
+    present: BTreeMap<u8, String>,
     elements: Elements,
     state: State,
     reports: Vec<Report>,
@@ -79,6 +81,7 @@ impl<'a> Work<'a> {
             paths,
             claims: Claims::default(),
             shape: Shape { settings: *settings, paths: BTreeMap::new() },
+            present: present_chains(found, settings),
             elements: Elements::new(),
             state: State::default(),
             reports: Vec::new(),
@@ -360,6 +363,10 @@ impl<'a> Work<'a> {
                 self.elements.entry(set).or_default().insert(Key::Prefix(net), Element::default());
             }
             aggregate(&mut self.elements);
+            // Chains that nobody asks stay: without them the table would have to be replaced, and again when they are back.
+            for (number, name) in std::mem::take(&mut self.present) {
+                self.shape.paths.entry(number).or_insert(name);
+            }
             self.state.table = Some(Table { shape: Some(self.shape), elements: self.elements });
         }
         self.reports.sort();
@@ -400,6 +407,11 @@ impl<'a> Work<'a> {
 }
 
 /// The numbers that ways of replies have in the kernel.
+fn present_chains(found: &State, settings: &Settings) -> BTreeMap<u8, String> {
+    let shape = found.table.as_ref().and_then(|table| table.shape.as_ref());
+    shape.filter(|shape| shape.settings == *settings).map(|shape| shape.paths.clone()).unwrap_or_default()
+}
+
 fn present_paths(found: &State, settings: &Settings) -> BTreeMap<u32, u8> {
     let lookups = found.rules.iter().filter(|rule| rule.priority == settings.service_priority - 2);
     let numbered = lookups.filter_map(|rule| match (rule.action, rule.mark) {
