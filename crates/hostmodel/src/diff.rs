@@ -12,7 +12,8 @@
 //! 5. rules go, in the opposite order; the connections of the changed sources are forgotten; routes go;
 //! 6. the holds go, or the whole table; addresses are announced; kernel parameters that are not needed any more go back.
 //!
-//! A table that is not as we made it, or with other marks, is replaced first by one that holds everybody.
+//! A table that is new first knows what is inside the cluster, and nobody. One that is not as we made it, or with other
+//! marks, is replaced first by one that holds everybody.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -113,8 +114,8 @@ fn source(key: &Key) -> Option<IpAddr> {
     }
 }
 
-/// The table that is there, if what it says can be relied on. Else one in its place that holds everybody, so that nobody
-/// asks the rules that come next.
+/// The table that is there, if what it says can be relied on. Else one that holds everybody, so that nobody asks the rules
+/// that come next, in its place; where there is none, one that holds nobody.
 fn relied_on(found: &State, wanted: &State, changed: &BTreeSet<IpAddr>, steps: &mut Vec<Step>) -> Option<Table> {
     let aim = wanted.table.as_ref().and_then(|table| Some((table.shape.as_ref()?, &table.elements)));
     let Some(present) = found.table.as_ref() else {

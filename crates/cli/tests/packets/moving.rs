@@ -198,20 +198,25 @@ fn only_with(world: &World, ips: &[IpAddr], [red, blue]: [&Wire; 2]) {
     assert_eq!((red.lost(), blue.lost()), (0, 0));
 }
 
+/// Agents on both nodes, of which the first holds an address for its pod `a`; with what is on both networks.
+fn held_by_n1(world: &mut World) -> (Way, [Wire; 2]) {
+    world.lab.add_pod("n1", "a").unwrap();
+    for node in ["n1", "n2"] {
+        router(&world.lab.node(node), "eth1", 200);
+        world.start(node);
+    }
+    let way = way();
+    put(world, &[&way], &["a"]);
+    world.serves("n1", &["a"]);
+    (way, [Network::Red, Network::Blue].map(|network| world.lab.wire(network).unwrap()))
+}
+
 /// The end of a connection that was forgotten belongs to none, so that nobody gives it another source.
 #[test]
 fn what_is_left_of_its_connections_is_kept_in_with_a_pod() {
     alone(test_name!(), &[], || {
         from_both(2, |mut world| {
-            world.lab.add_pod("n1", "a").unwrap();
-            for node in ["n1", "n2"] {
-                router(&world.lab.node(node), "eth1", 200);
-                world.start(node);
-            }
-            let way = way();
-            put(&mut world, &[&way], &["a"]);
-            world.serves("n1", &["a"]);
-            let wires = [Network::Red, Network::Blue].map(|network| world.lab.wire(network).unwrap());
+            let (way, wires) = held_by_n1(&mut world);
             let pod = world.lab.pod("a");
             let flows = Family::BOTH.map(|family| pod.flow(FlowKind::Tcp, family.destination(), PORT, 25));
             assert!(flows.iter().all(|flow| flow.answers(2, PATIENCE)));
@@ -241,15 +246,7 @@ fn an_address_moves_under_a_flow_that_ovn_leads_to_it() {
         for profile in Profile::BOTH {
             let mut world = World::new(Lab::builder().nodes(2).blue(&[1, 2]).profile(profile).ovn().build().unwrap());
             world.options(&["--datapath", "ovn"]);
-            world.lab.add_pod("n1", "a").unwrap();
-            for node in ["n1", "n2"] {
-                router(&world.lab.node(node), "eth1", 200);
-                world.start(node);
-            }
-            let way = way();
-            put(&mut world, &[&way], &["a"]);
-            world.serves("n1", &["a"]);
-            let wires = [Network::Red, Network::Blue].map(|network| world.lab.wire(network).unwrap());
+            let (way, wires) = held_by_n1(&mut world);
             let flows =
                 Family::BOTH.map(|family| world.lab.pod("a").flow(FlowKind::Udp, family.destination(), PORT, 25));
             goes(&world, "a", "blue", &way.ips);

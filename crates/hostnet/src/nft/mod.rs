@@ -17,7 +17,7 @@ pub(crate) use program::Program;
 
 use crate::netlink::{Attributes, Fault, Message, Socket, Truncated};
 
-/// Who speaks to nftables. It is the program `nft`; batches of netlink messages can come in its place.
+/// Who makes and lists the table, and changes what a batch of our own does not: the program `nft`.
 pub(crate) trait Nftables {
     /// Declarations and chains of the table, which is there, in nft's JSON.
     fn list(&mut self) -> Result<Value, NftError>;
